@@ -7,4 +7,4 @@ mod browser;
 mod command_line;
 mod load;
 mod provider;
-mod stage;
+pub mod stage;

@@ -4,6 +4,7 @@
 mod administration;
 mod clients;
 mod conformance;
+mod console;
 mod crash;
 mod deploy;
 mod documents;

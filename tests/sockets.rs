@@ -11,6 +11,8 @@ mod clock;
 mod conversation;
 mod crash;
 mod doors;
+mod events;
+mod events_nodes;
 mod foreign;
 mod listen;
 pub mod stage;

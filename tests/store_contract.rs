@@ -77,6 +77,7 @@ mod passkeys;
 mod plans;
 mod plugins;
 mod qr_logins;
+mod replays;
 mod revocations;
 mod scene;
 mod schema;

@@ -27,10 +27,10 @@ pub async fn within<T>(
     mut poll: impl AsyncFnMut() -> Result<Option<T>, Failure>,
 ) -> Result<Option<T>, Failure> {
     let clock = Clock::system();
-    let until = clock.now() + limit;
+    let until = clock.instant() + limit;
     every(interval, async || {
         let found = poll().await?;
-        Ok((found.is_some() || clock.now() >= until).then_some(found))
+        Ok((found.is_some() || clock.instant() >= until).then_some(found))
     })
     .await
 }

@@ -299,6 +299,8 @@ pub struct Load {
     pub queued: usize,
     /// Deliveries being attempted.
     pub in_flight: usize,
+    /// Deliveries that were answered and whose outcome is not stored yet.
+    pub answered: usize,
     /// Bots this node works for, by status.
     pub bots: Vec<(BotStatus, usize)>,
     /// Background tasks that ended with a panic, ever.

@@ -69,7 +69,18 @@ struct Inner {
     details: Vec<FieldError>,
     retry_after: Option<Duration>,
     hint: Option<Cow<'static, str>>,
+    reason: Option<Reason>,
     source: Option<Source>,
+}
+
+words! {
+    /// Why an operation is rejected, where a program can do something about it that the code does not tell.
+    pub enum Reason {
+        /// The session was opened too long ago for this: the user has to sign in again.
+        SessionTooOld = "session_too_old",
+        /// Only a session can do this, not an API key.
+        SessionRequired = "session_required",
+    }
 }
 
 impl Error {
@@ -81,6 +92,7 @@ impl Error {
             details: Vec::new(),
             retry_after: None,
             hint: None,
+            reason: None,
             source: None,
         }))
     }
@@ -137,6 +149,13 @@ impl Error {
         self
     }
 
+    /// Adds the reason for a program.
+    #[must_use]
+    pub fn with_reason(mut self, reason: Reason) -> Self {
+        self.0.reason = Some(reason);
+        self
+    }
+
     /// The code of the closed list.
     pub fn code(&self) -> ErrorCode {
         self.0.code
@@ -160,6 +179,11 @@ impl Error {
     /// What to do next, where that is known.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
+    }
+
+    /// The reason for a program, where there is one.
+    pub fn reason(&self) -> Option<Reason> {
+        self.0.reason
     }
 
     /// Whether the same call may succeed later without a change by the caller.

@@ -33,6 +33,7 @@ use std::{
 use tokio::sync::{OnceCell, broadcast};
 
 use crate::{
+    access::Actor,
     accounts::{Accounts, PasswordHasher},
     admin::{Admin, ai_config::AiConfigs},
     ai::{NoTools, Tools},
@@ -49,6 +50,7 @@ use crate::{
     },
     egress::{Egress, EgressConfig},
     error::{Error, ErrorCode, Problems, Result},
+    event_feed::{EventFeed, EventQuery},
     events::Event,
     id::Ids,
     media::{Links, Media, MediaConfig, MediaStore},
@@ -138,6 +140,17 @@ impl Hub {
     /// Hears what happens from now on. Who lags more than 1,024 events behind loses the oldest.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.ctx.node.events.listen()
+    }
+
+    /// Follows what happens to the things of the caller, or as an administrator to those of all users; see
+    /// [`crate::event_feed`].
+    ///
+    /// # Errors
+    /// `FORBIDDEN` for a channel client and an app, and for the things of all users unless the caller is an
+    /// administrator; `NOT_FOUND` for a bot of another user; `INVALID_PARAMS` for too many bots; `RATE_LIMITED` for
+    /// too many feeds.
+    pub async fn follow(&self, actor: &Actor, query: EventQuery) -> Result<EventFeed> {
+        EventFeed::open(Arc::clone(&self.ctx), actor, query).await
     }
 
     /// Hears which credentials and things end from now on, on whichever node; see [`crate::revocation`].

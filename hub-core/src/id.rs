@@ -60,6 +60,7 @@ kinds! {
     MessageId = Message("msg_", "message");
     DeliveryId = Delivery("dlv_", "delivery");
     TraceId = Trace("tr_", "trace");
+    ReplayId = Replay("rpl_", "replay");
     OutboxId = Outbox("out_", "outbox part");
     MediaId = Media("med_", "file");
     NodeId = Node("node_", "node");

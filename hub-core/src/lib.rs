@@ -59,6 +59,7 @@
 //! | commands waiting for the committer | 1,024 | callers wait |
 //! | deliveries in memory per kind of sink, in total and per channel | [`max_jobs`](config::HubConfig::max_jobs), 2,000 | the rest stays in the store |
 //! | webhook requests in flight | [`max_in_flight`](config::HubConfig::max_in_flight), per channel its `max_concurrency` | the rest waits in its lane |
+//! | webhook requests answered whose outcome is not stored | [`max_in_flight`](config::HubConfig::max_in_flight) | no further one begins |
 //! | messages in progress at models | [`max_ai_in_flight`](config::HubConfig::max_ai_in_flight), 4 per channel | the rest waits in its lane |
 //! | tools offered to a model | 64, and 64 KiB of their definitions | further ones are left out |
 //! | a call of an app's tool | 64 KiB of arguments, 20 s, 16 KiB of the response | the model gets an error; a response is cut |
@@ -70,6 +71,8 @@
 //! | open outbox items per person | [`max_outbox_per_peer`](config::HubConfig::max_outbox_per_peer) | `RATE_LIMITED` |
 //! | API keys of a user | 50 | `CONFLICT` |
 //! | hints, events and revocations for slow listeners | 1,024 each | the oldest are lost; polling finds the rest |
+//! | events kept for clients that continue | 4,096 | the client is notified, and reads its lists again |
+//! | event streams of a user, and on a node | [8](event_feed::MAX_STREAMS_PER_USER), [1,000](event_feed::MAX_STREAMS) | `RATE_LIMITED` |
 //! | passwords waiting to be hashed | 64 | `RATE_LIMITED` |
 //! | sign-in ceremonies in progress, in total and per browser | 10,000 and 5 | `RATE_LIMITED`; the browser's oldest is cancelled |
 //! | QR logins in progress | 10,000 | `RATE_LIMITED` |
@@ -81,6 +84,8 @@
 //! | plugin runs waiting for a worker | [`SandboxConfig::queue`](sandbox::SandboxConfig::queue), a quarter of it per tenant | the run is retried later |
 //! | inputs and outputs of a plugin run | see [`sandbox`] | an error of the plugin |
 //! | recordings of a [`replay`] in progress | 1,024 | the next one is not read |
+//! | rows that a page of a filtered list over all bots reads | [1,000](page::MAX_SCANNED), with filters on steps [200](traces::MAX_STEPS_SCANNED) | the page ends, with a cursor |
+//! | traces of one [bulk replay](traces::Traces::replay_all), and replays kept per user | [1,000](traces::MAX_REPLAYED), 100 | `INVALID_PARAMS`; the oldest are forgotten |
 //! | consecutive runs of a plugin that have to be killed | [5](plugins::breaker::MAX_OVERRUNS) | it is stopped in that channel |
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(missing_docs)]
@@ -118,6 +123,7 @@ pub mod delivery;
 pub mod demo;
 pub mod egress;
 pub mod error;
+pub mod event_feed;
 pub mod events;
 #[cfg(feature = "failpoints")]
 pub mod failpoints;

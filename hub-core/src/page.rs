@@ -102,6 +102,84 @@ impl<T> Page<T> {
     }
 }
 
+/// A page of a list with the number of all its items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountedPage<T> {
+    /// The items, newest first.
+    pub items: Vec<T>,
+    /// Cursor of the next page; `None` on the last one.
+    pub next_cursor: Option<String>,
+    /// Number of items on all pages; [`MAX_SCANNED`] represents that many or more. Only on the first page, and only if
+    /// the page read enough of the list to know it.
+    pub total: Option<u64>,
+}
+
+impl<T> CountedPage<T> {
+    /// The page of an empty list.
+    pub const fn empty() -> Self {
+        Self { items: Vec::new(), next_cursor: None, total: Some(0) }
+    }
+}
+
+/// Rows that a page of a filtered list reads at most. A page that finds fewer items than its limit among them has a
+/// cursor that continues after the last row it read.
+pub const MAX_SCANNED: u32 = 1_000;
+
+/// The part of an index that one page reads, before the filters without an index.
+#[derive(Debug)]
+pub struct Scan<K: Kind> {
+    limit: u32,
+    max: u32,
+    is_first_page: bool,
+    is_filtered: bool,
+    /// The ids that were read, greatest first.
+    ids: Vec<Id<K>>,
+}
+
+impl<K: Kind> Scan<K> {
+    /// A scan of at most `max` rows for a page. A later page without such filters reads only what it shows.
+    pub fn new(request: &PageRequest, is_filtered: bool, max: u32) -> Self {
+        let is_first_page = request.after.is_none();
+        let max = if is_filtered || is_first_page { max } else { request.limit };
+        Self {
+            limit: request.limit,
+            max: max.max(request.limit),
+            is_first_page,
+            is_filtered,
+            ids: Vec::new(),
+        }
+    }
+
+    /// How many ids to read: one more than the maximum, to see whether the list ends there.
+    pub fn wanted(&self) -> i64 {
+        i64::from(self.max) + 1
+    }
+
+    /// The ids that were read, without the one that only shows that more follow.
+    pub fn ids(&self) -> &[Id<K>] {
+        &self.ids[..self.ids.len().min(self.max as usize)]
+    }
+
+    /// Takes what was read.
+    pub fn read(&mut self, ids: Vec<Id<K>>) {
+        self.ids = ids;
+    }
+
+    /// The page, given those of the ids that match.
+    pub fn page(&self, list: &str, mut matching: Vec<Id<K>>) -> CountedPage<Id<K>> {
+        let ends = self.ids.len() <= self.max as usize;
+        let (found, limit) = (matching.len(), self.limit as usize);
+        matching.truncate(limit);
+        let last = if found > limit { matching.last() } else { self.ids().last().filter(|_| !ends) };
+        let is_known = self.is_first_page && (ends || !self.is_filtered);
+        CountedPage {
+            next_cursor: last.map(|id| encode(list, &id.to_string())),
+            total: is_known.then_some(found as u64),
+            items: matching,
+        }
+    }
+}
+
 /// The opaque text for a position in a list.
 pub fn encode(list: &str, position: &str) -> String {
     BASE64URL_NOPAD.encode(
@@ -126,6 +204,7 @@ pub fn decode(list: &str, cursor: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::MessageId;
 
     #[test]
     fn cursors_belong_to_their_list() {
@@ -147,6 +226,36 @@ mod tests {
         assert_eq!(page.items, [5, 4]);
         assert_eq!(decode("l", &page.next_cursor.unwrap()).unwrap(), "4");
         assert_eq!(Page::from_rows("l", &request, vec![5, 4], ToString::to_string).next_cursor, None);
+    }
+
+    #[test]
+    fn a_scan_continues_after_the_last_row_it_read() {
+        let ids = |from: u128, to: u128| (to..from).rev().map(MessageId::from_u128).collect::<Vec<_>>();
+        let scan = |is_filtered, cursor: Option<&str>, read| {
+            let request = PageRequest::parse("l", Some(2), cursor).unwrap();
+            let mut scan = Scan::new(&request, is_filtered, 5);
+            scan.read(read);
+            scan
+        };
+        let position = |page: &CountedPage<MessageId>| {
+            page.next_cursor.as_ref().map(|cursor| decode("l", cursor).unwrap().parse::<MessageId>().unwrap())
+        };
+        let full = scan(false, None, ids(10, 4));
+        assert_eq!((full.wanted(), full.ids()), (6, &*ids(10, 5)));
+        let page = full.page("l", full.ids().to_vec());
+        assert_eq!((&page.items, position(&page), page.total), (&ids(10, 8), ids(9, 8).pop(), Some(5)));
+        let cursor = page.next_cursor.as_deref();
+        assert_eq!(scan(false, cursor, Vec::new()).wanted(), 3, "a later page reads what it shows");
+
+        let filtered = scan(true, None, ids(10, 4));
+        let page = filtered.page("l", ids(8, 7));
+        assert_eq!((&page.items, position(&page), page.total), (&ids(8, 7), ids(6, 5).pop(), None));
+        let page = filtered.page("l", Vec::new());
+        assert_eq!((page.items.len(), position(&page)), (0, ids(6, 5).pop()));
+        let page = scan(true, None, ids(9, 4)).page("l", ids(8, 7));
+        assert_eq!((position(&page), page.total), (None, Some(1)));
+        let page = scan(true, cursor, ids(9, 4)).page("l", ids(9, 4));
+        assert_eq!((&page.items, position(&page), page.total), (&ids(9, 7), ids(8, 7).pop(), None));
     }
 
     #[test]

@@ -1,11 +1,20 @@
 //! What happened to a message: its steps, each with its time, without secrets.
 
+mod bulk;
 mod expand;
+mod explain;
 mod replay;
+mod search;
 mod wait;
 
-pub use crate::model::trace::{Step, StepName, Trace, TraceStatus};
+pub use crate::model::{
+    replay::{BulkReplay, RefusedReplay},
+    trace::{Step, StepName, Trace, TraceSearch, TraceStatus},
+};
+pub use bulk::{MAX_REPLAYED, ReplaySelection};
 pub use expand::{EXPANDED_BYTES, Expand, ExpandedTrace};
+pub use explain::{Check, CheckName, Explanation, Verdict};
+pub use search::MAX_STEPS_SCANNED;
 
 use crate::{
     access::Actor,

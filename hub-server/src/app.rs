@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use hub_core::{Hub, secret::Secret};
 use poem::{
-    Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Response, Route, endpoint::make_sync, get, post,
+    Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Response, Route, endpoint::make_sync, get,
+    http::Method, post,
 };
 
 use crate::{
     AppSettings,
     api::{Api, qr_login::QrSockets},
-    docs,
+    console, docs,
     edge::Edge,
     files, login_page,
     mcp::Mcp,
@@ -19,7 +20,6 @@ use crate::{
     oauth_complete, openapi, paths,
     rate_limit::RateLimits,
     routes::RouteTable,
-    start_page::{icon, start_page},
 };
 
 /// Pages that are not part of the API; all are GET.
@@ -34,8 +34,12 @@ const PAGES: [&str; 8] = [
     "/docs/start.js",
 ];
 
-fn page_paths() -> Vec<&'static str> {
-    [&PAGES[..], &login_page::PATHS[..], &oauth_complete::PATHS[..]].concat()
+/// The paths of all pages with their methods.
+fn page_paths() -> Vec<(&'static str, Vec<Method>)> {
+    let files = PAGES.iter().chain(&login_page::PATHS).chain(&oauth_complete::PATHS);
+    let files = files.filter(|path| **path != login_page::SIGN_IN).map(|path| (*path, vec![Method::GET]));
+    let forms = [(login_page::SIGN_IN, vec![Method::GET, Method::POST])];
+    files.chain(forms).chain(console::paths()).collect()
 }
 
 /// All routes, inside the [edge](crate::edge).
@@ -47,14 +51,15 @@ pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> 
     let limits = Arc::new(RateLimits::new(&settings.rate_limits, &hub.context().clock));
     let pages = files::routes(Route::new())
         .at(paths::MCP, post(Mcp::new(hub.clone(), Arc::clone(&limits))))
-        .at("/", get(start_page))
-        .at("/favicon.ico", get(icon))
-        .at("/favicon.svg", get(icon))
+        .at("/", get(make_sync(|_| console::see_other(console::HOME, &[]))))
+        .at("/favicon.ico", get(console::icon))
+        .at("/favicon.svg", get(console::icon))
         .at("/openapi.json", get(openapi_json))
         .nest("/docs", docs::pages(&service.swagger_ui_html()))
         .nest("/login", login_page::pages())
         .nest("/oauth", oauth_complete::pages());
-    // By name, since a wildcard at the root would swallow the start page.
+    let pages = console::routes(pages);
+    // By name, since a wildcard at the root would swallow the pages.
     let api = Arc::new(service.into_endpoint());
     let routes = ["/api/*path", "/bot/*path", "/healthz", "/readyz"]
         .into_iter()
@@ -64,7 +69,7 @@ pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> 
             let page = metrics_page(&hub, &settings, Some(token.clone()));
             (
                 routes.at(metrics::PATH, get(page)),
-                RouteTable::new::<Api>(&[&page_paths()[..], &[metrics::PATH]].concat()),
+                RouteTable::new::<Api>(&[page_paths(), vec![(metrics::PATH, vec![Method::GET])]].concat()),
             )
         }
         None => (routes, RouteTable::new::<Api>(&page_paths())),
@@ -94,7 +99,7 @@ pub fn metrics_app(
 ) -> impl Endpoint<Output = Response> + 'static {
     let limits = Arc::new(RateLimits::new(&settings.rate_limits, &hub.context().clock));
     let page = Route::new().at(metrics::PATH, get(metrics_page(&hub, &settings, token)));
-    Edge::new(page, hub, settings, limits, RouteTable::new::<()>(&[metrics::PATH]))
+    Edge::new(page, hub, settings, limits, RouteTable::new::<()>(&[(metrics::PATH, vec![Method::GET])]))
 }
 
 fn metrics_page(hub: &Hub, settings: &AppSettings, token: Option<Secret>) -> MetricsPage {

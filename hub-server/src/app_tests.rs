@@ -23,7 +23,7 @@ async fn framework_failures_wear_the_envelope() {
     let stranger = app.stranger();
     stranger.get("/api/nothing-here").await.error(404, "NOT_FOUND");
     stranger.get("/nothing-here").await.error(404, "NOT_FOUND");
-    for path in ["/", "/healthz", "/openapi.json", "/docs"] {
+    for path in ["/healthz", "/openapi.json", "/docs"] {
         let reply = stranger.post(path, &json!({})).await;
         reply.error(405, "METHOD_NOT_ALLOWED");
         assert_eq!(reply.header("allow"), Some("GET, HEAD"), "{path}");
@@ -66,7 +66,7 @@ async fn every_answer_carries_the_security_headers() {
         assert!(policy.starts_with("default-src 'none'"), "{path}: {policy}");
         assert!(policy.contains("frame-ancestors 'none'"), "{path}: {policy}");
         assert!(!policy.contains("script-src 'unsafe-inline'"), "{path}: {policy}");
-        let expected = (path == "/" || path.starts_with("/api")).then_some("no-store");
+        let expected = path.starts_with("/api").then_some("no-store");
         assert_eq!(reply.header("cache-control").filter(|value| *value == "no-store"), expected, "{path}");
     }
 }

@@ -56,7 +56,7 @@ pub fn banner(config: &Config, url: &Url, sim_control: Option<SocketAddr>, setup
     };
     let mut text = format!("hub-server {}  {mode}\n", env!("CARGO_PKG_VERSION"));
     for (mark, name, value) in [
-        ("├─", "Start page", format!("{base}/")),
+        ("├─", "Console", format!("{base}/")),
         ("├─", "API docs", format!("{base}/docs      openapi: /openapi.json")),
         ("├─", "Data", data),
         ("├─", "Config", file),

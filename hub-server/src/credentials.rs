@@ -20,6 +20,8 @@ use crate::{AppSettings, body_cap::BodyCap, envelope::ApiError};
 mod app;
 mod waiting;
 
+pub(crate) use waiting::Held;
+
 pub use app::{AppClient, AppOwner, AppSocketClient};
 
 /// Name of the session cookie when the public URL is https.
@@ -155,15 +157,22 @@ pub async fn authenticate_user(
     if let Some(actor) = in_process_caller(request) {
         return Ok(actor);
     }
+    let actor = authenticate_presented(hub, presented).await?;
+    if presented.explicit.is_none() {
+        check_origin(settings, request.method(), request.headers())?;
+    }
+    Ok(actor)
+}
+
+/// The user of a credential.
+async fn authenticate_presented(hub: &Hub, presented: &Presented) -> std::result::Result<Actor, ApiError> {
     if let Some(key) = &presented.explicit {
         return Ok(hub.accounts().authenticate_api_key(key.expose()).await?);
     }
     let Some(cookie) = &presented.cookie else {
         return Err(ApiError::new(ErrorCode::Unauthorized, "sign in or send an API key"));
     };
-    let actor = hub.accounts().authenticate_session(cookie.expose()).await?;
-    check_origin(settings, request.method(), request.headers())?;
-    Ok(actor)
+    Ok(hub.accounts().authenticate_session(cookie.expose()).await?)
 }
 
 /// The rule against cross-site request forgery. It applies to requests that a browser authenticates with its cookie,

@@ -14,11 +14,13 @@ use tracing::{Instrument, field::Empty};
 use crate::{
     AppSettings, Client,
     app_calls::CallNote,
-    body_cap,
+    body_cap, console,
     credentials::Presented,
     envelope::{ApiError, Refusal},
     files,
     headers::{REQUEST_ID, RequestId, set_headers},
+    login_page,
+    look::Look,
     mcp, metrics, older_paths,
     paths::{self, is_app_call},
     rate_limit::RateLimits,
@@ -79,6 +81,7 @@ impl<E: Endpoint> Endpoint for Edge<E> {
             http.response.status_code = Empty,
             hub.request_id = &*id.0,
         );
+        let look = console::is_page(&path).then(|| Look::of(request.headers()));
         let admitted = self.admit(&mut request);
         let network = request.data::<Client>().map(Client::network);
         let note = CallNote::begin(&mut request);
@@ -88,7 +91,7 @@ impl<E: Endpoint> Endpoint for Edge<E> {
         };
         let mut response = match answer {
             Ok(response) => response,
-            Err(error) => self.failure(error, &path, &id.0, network),
+            Err(error) => self.failure(error, &path, &id.0, network, look),
         };
         if is_older {
             older_paths::add_bare_fields(&mut response).await;
@@ -140,13 +143,16 @@ impl<E: Endpoint> Edge<E> {
         body_cap::limit(request, cap)?;
         let client = Client::of(request, &self.settings.trusted_proxies, self.settings.proxy_header);
         let path = request.uri().path();
-        if path.starts_with("/api") || is_app_call(path) {
+        // Forms in which a password can be guessed.
+        let is_sign_in_form =
+            [login_page::SIGN_IN, console::CONFIRM].contains(&path) && request.method() == Method::POST;
+        if path.starts_with("/api") || is_app_call(path) || console::is_page(path) || is_sign_in_form {
             let network = client.network();
             let presented = Presented::of(request.headers(), self.settings.is_https());
             let credential = presented.any().map(hub_core::secret::Secret::expose);
             self.limits.check_default(credential, network)?;
             let is_sign_in = path.starts_with("/api/auth/") && path != "/api/auth/logout";
-            if is_sign_in && request.method() == Method::POST {
+            if is_sign_in_form || (is_sign_in && request.method() == Method::POST) {
                 self.limits.check_auth(network)?;
             }
         }
@@ -169,7 +175,15 @@ impl<E: Endpoint> Edge<E> {
     }
 
     /// The only place that turns an error into a response; internal errors are logged here with their cause.
-    fn failure(&self, error: poem::Error, path: &str, id: &str, network: Option<IpAddr>) -> Response {
+    /// Failures of the console are pages.
+    fn failure(
+        &self,
+        error: poem::Error,
+        path: &str,
+        id: &str,
+        network: Option<IpAddr>,
+        look: Option<Look>,
+    ) -> Response {
         let operation = error.data::<OperationId>().copied();
         let error = match ApiError::from_framework(error) {
             Ok(error) => error,
@@ -186,7 +200,10 @@ impl<E: Endpoint> Edge<E> {
             let operation = operation.map_or("-", |operation| operation.0);
             tracing::error!(operation, request_id = id, cause = %causes(inner), "internal error");
         }
-        let mut response = error.render_at(path, id);
+        let mut response = match look {
+            Some(look) => console::refusals::page(look, inner, id, self.routes.template(path).is_some()),
+            None => error.render_at(path, id),
+        };
         if inner.code() == ErrorCode::MethodNotAllowed
             && let Ok(allow) = self.routes.allow(path).parse()
         {

@@ -85,6 +85,13 @@ fn faulty(app: &App) -> TestClient<impl Endpoint<Output = poem::Response>> {
                 Err::<(), _>(poem::error::BadRequest(std::io::Error::other(request.uri().to_string())))
             }),
         )
+        .at(
+            "/console/panic",
+            make(|_| async move {
+                assert!(std::hint::black_box(false), "secret detail");
+                Ok::<_, poem::Error>(())
+            }),
+        )
         .at("/*path", OpenApiService::new(Faulty, "faulty", "0"))
         .data(app.hub.clone())
         .data(app.settings.clone());
@@ -100,6 +107,24 @@ async fn ask<E: Endpoint>(client: &TestClient<E>, method: Method, path: &str, bo
         None => request.send().await,
     })
     .await
+}
+
+#[tokio::test]
+async fn a_panic_of_a_page_is_a_page_without_its_detail() {
+    let app = App::new().await;
+    let client = faulty(&app);
+    for headers in [&[][..], &[("X-Fragment", "main")]] {
+        let request = client.request(Method::GET, "/console/panic");
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let reply = Reply::of(request.send().await).await;
+        let page = String::from_utf8(reply.bytes.clone()).unwrap();
+        assert_eq!(reply.response.status(), 500, "{page}");
+        assert!(
+            page.contains("INTERNAL_ERROR") && page.contains(reply.header("x-request-id").unwrap()),
+            "{page}"
+        );
+        assert!(page.contains("href=\"/console\"") && !page.contains("secret detail"), "{page}");
+    }
 }
 
 const BOT: &str = "bot_01K9ZC3V5T8QK4X7M2N6P0RSWA";

@@ -10,14 +10,17 @@ use std::{
     time::Duration,
 };
 
-use hub_core::{Error, ErrorCode, error::FieldError};
+use hub_core::{
+    Error, ErrorCode,
+    error::{FieldError, Reason},
+};
 use poem::{
     IntoResponse, Response,
     error::{MethodNotAllowedError, NotFoundError, ReadBodyError, ResponseError},
     http::{StatusCode, header},
 };
 use poem_openapi::{
-    ApiResponse, Object,
+    ApiResponse, Enum, Object,
     error::{AuthorizationError, ContentTypeError, ParseParamError, ParsePathError},
     payload::Json,
     registry::{MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry},
@@ -136,6 +139,27 @@ pub struct ErrorBody {
     pub details: Option<Vec<ErrorDetail>>,
     /// How to fix it, if known.
     pub hint: Option<String>,
+    /// Reason that a program can act on, in addition to the code.
+    pub reason: Option<ErrorReason>,
+}
+
+/// Why an operation is rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum ErrorReason {
+    /// The session was opened too long ago for a change of the ways to sign in; `fresh_until` of the user has passed.
+    SessionTooOld,
+    /// Only a session can do this, not an API key.
+    SessionRequired,
+}
+
+impl From<Reason> for ErrorReason {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::SessionTooOld => Self::SessionTooOld,
+            Reason::SessionRequired => Self::SessionRequired,
+        }
+    }
 }
 
 /// An invalid field.
@@ -313,6 +337,7 @@ impl ApiError {
                 details: (!details.is_empty()).then(|| details.iter().map(ErrorDetail::from).collect()),
                 // An internal error is for the operator, who reads the log.
                 hint: error.hint().filter(|_| error.code() != ErrorCode::Internal).map(str::to_owned),
+                reason: error.reason().map(Into::into),
             },
         };
         let mut response = Json(body).into_response();

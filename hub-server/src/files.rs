@@ -40,7 +40,16 @@ pub(crate) fn brings_file(method: &Method, path: &str, content_type: Option<&str
     let upload = *method == Method::PUT && path.starts_with("/api/uploads/");
     let multipart = content_type.is_some_and(|text| text.trim_start().starts_with("multipart/form-data"));
     let sends = ["/api/v1/channels/send", "/bot/v1/messages/send", "/bot/v1/message/send"];
-    upload || (*method == Method::POST && multipart && sends.contains(&path))
+    upload || (*method == Method::POST && multipart && (sends.contains(&path) || is_of_bot(path)))
+}
+
+/// Whether a message of a bot is sent at this path: by the API, or by the form on the page of a bot or a contact.
+fn is_of_bot(path: &str) -> bool {
+    let parts: Vec<&str> = path.split('/').skip(1).collect();
+    matches!(
+        parts.as_slice(),
+        ["api", "bots", _, "send"] | ["console", "bots", _] | ["console", "bots", _, "contacts", _]
+    )
 }
 
 #[handler]

@@ -63,7 +63,11 @@ fn only_what_brings_a_file_may_be_long() {
     assert!(brings_file(&Method::POST, "/bot/v1/message/send", form));
     assert!(!brings_file(&Method::POST, "/api/v1/channels/send", Some("application/json")));
     assert!(!brings_file(&Method::POST, "/api/auth/login", form));
-    assert!(!brings_file(&Method::POST, "/api/bots/bot_1/send", form));
+    assert!(brings_file(&Method::POST, "/api/bots/bot_1/send", form));
+    assert!(brings_file(&Method::POST, "/console/bots/bot_1", form));
+    assert!(brings_file(&Method::POST, "/console/bots/bot_1/contacts/ada@im.wechat", form));
+    assert!(!brings_file(&Method::POST, "/console/bots/bot_1/channels/ch_1/webhook", form));
+    assert!(!brings_file(&Method::POST, "/api/bots/bot_1/reconnect", form));
     assert!(!brings_file(&Method::POST, "/api/uploads/med_1", None));
 }
 

@@ -240,8 +240,8 @@ async fn up(config: &Config) -> Result<Running, Failure> {
         proxy_header: config.proxy_header,
         max_body: config.max_body,
         rate_limits: config.rate_limits,
-        development: config.development,
         sim_control,
+        playground: booted.simulated.as_ref().map(hub_core::demo::DemoListener::playground),
         metrics_token: config.metrics_token.clone().filter(|_| metrics_listener.is_none()),
         ..Values::new(url.clone())
     });

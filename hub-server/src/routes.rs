@@ -21,8 +21,8 @@ struct Route {
 }
 
 impl RouteTable {
-    /// The routes of an API and further GET pages.
-    pub(crate) fn new<A: OpenApi>(pages: &[&str]) -> Self {
+    /// The routes of an API, and pages with their methods.
+    pub(crate) fn new<A: OpenApi>(pages: &[(&str, Vec<Method>)]) -> Self {
         let api = A::meta();
         let is_empty = api.is_empty();
         let api = api.into_iter().flat_map(|api| api.paths).map(|path| Route {
@@ -33,10 +33,10 @@ impl RouteTable {
             },
             methods: path.operations.into_iter().map(|operation| operation.method).collect(),
         });
-        let pages = pages.iter().map(|path| Route {
+        let pages = pages.iter().map(|(path, methods)| Route {
             template: (*path).into(),
-            methods: vec![Method::GET],
-            with_body: Vec::new(),
+            methods: methods.clone(),
+            with_body: methods.iter().filter(|method| **method == Method::POST).cloned().collect(),
         });
         let others = [(files::READ, Method::GET), (files::UPLOAD, Method::PUT), (paths::MCP, Method::POST)];
         let others = others.map(|(path, method)| Route {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hub_core::{secret::Secret, tasks::Tasks};
+use hub_core::{demo::Playground, secret::Secret, tasks::Tasks};
 use ipnet::IpNet;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -42,10 +42,10 @@ pub struct Values {
     pub max_body: usize,
     /// Rate limits.
     pub rate_limits: RateLimitSettings,
-    /// Loopback only and not https: the start page shows more.
-    pub development: bool,
     /// Address of the control API of the built-in simulator, if there is one.
     pub sim_control: Option<std::net::SocketAddr>,
+    /// The simulator and the receiver of this process, if it runs them.
+    pub playground: Option<Playground>,
     /// Metrics of the HTTP layer.
     pub metrics: Metrics,
     /// With it, the application serves `/metrics` to callers that present it; without, it has no such path.
@@ -66,8 +66,8 @@ impl Values {
             proxy_header: ProxyHeader::default(),
             max_body: 1024 * 1024,
             rate_limits: RateLimitSettings::default(),
-            development: true,
             sim_control: None,
+            playground: None,
             metrics: Metrics::default(),
             metrics_token: None,
             sockets: Tasks::new(),

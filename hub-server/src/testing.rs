@@ -9,6 +9,7 @@ use hub_core::{
     access::Actor,
     accounts::{ClientInfo, NewUser},
     config::HubConfig,
+    demo::{DemoReceiver, Playground},
     egress::{Egress, EgressConfig},
     local_http::LocalService,
     network::{
@@ -25,7 +26,7 @@ use poem::{
     http::{Method, StatusCode},
     test::{TestClient, TestRequestBuilder, TestResponse},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{AppSettings, app, credentials::PLAIN_COOKIE, settings::Values};
 
@@ -109,6 +110,19 @@ impl App {
         (app, simulator.unwrap())
     }
 
+    /// The same, and the application runs the simulator itself, with a receiver.
+    pub(crate) async fn with_playground() -> (Self, Simulator) {
+        let clock = ManualClock::new(Timestamp::from_millis(1_790_000_000_000));
+        let (_, simulator) = simulated(&clock);
+        let receiver = DemoReceiver::new(clock.clone().into());
+        let playground = Playground { simulator: simulator.clone(), receiver };
+        let network = network_of(&simulator, &clock);
+        let app =
+            Self::open(|values| values.playground = Some(playground), |builder, _| builder.network(network))
+                .await;
+        (app, simulator)
+    }
+
     async fn open(
         change: impl FnOnce(&mut Values),
         extend: impl FnOnce(HubBuilder, &ManualClock) -> HubBuilder,
@@ -169,14 +183,38 @@ impl App {
 
 fn simulated(clock: &ManualClock) -> (IlinkNetwork, Simulator) {
     let simulator = Simulator::new(SimConfig::default(), clock.clone().into(), Random::seeded(2));
+    (network_of(&simulator, clock), simulator)
+}
+
+fn network_of(simulator: &Simulator, clock: &ManualClock) -> IlinkNetwork {
     let service: Arc<dyn LocalService> = Arc::new(simulator.clone());
     let in_process = [(SIM_HOST.to_owned(), service)].into();
     let egress = Egress::new(EgressConfig { in_process, ..EgressConfig::default() }).unwrap();
     let url = |path: &str| format!("http://{SIM_HOST}{path}").parse().unwrap();
     let config =
         IlinkConfig { login_base_url: url("/"), cdn_base_url: url("/c2c"), ..IlinkConfig::default() };
-    let network = IlinkNetwork::new("sim", config, &egress, clock.clone().into(), Random::seeded(3));
-    (network.unwrap(), simulator)
+    IlinkNetwork::new("sim", config, &egress, clock.clone().into(), Random::seeded(3)).unwrap()
+}
+
+/// Binds an account by scanning and confirming; gives the record of the bot.
+pub(crate) async fn bind(caller: &Caller<'_>, simulator: &Simulator, person: Option<&str>) -> Value {
+    let step = bind_step(caller, simulator, person).await;
+    assert_eq!(step["status"], "confirmed", "{step}");
+    step["bot"].clone()
+}
+
+/// The last step of a bind.
+pub(crate) async fn bind_step(caller: &Caller<'_>, simulator: &Simulator, person: Option<&str>) -> Value {
+    let started = caller.post("/api/bots/bind/start", &json!({"name": "Shop"})).await;
+    let started = started.data();
+    assert!(started["qr_svg"].as_str().unwrap().contains("<svg"));
+    let qr_text = started["qr_text"].as_str().unwrap();
+    let ask = json!({"bind_id": started["bind_id"], "wait_ms": 0});
+    simulator.scan(qr_text).unwrap();
+    let step = caller.post("/api/bots/bind/confirm", &ask).await;
+    assert_eq!(step.data(), &json!({"network": "sim", "status": "scanned"}));
+    simulator.confirm(qr_text, person).unwrap();
+    caller.post("/api/bots/bind/confirm", &ask).await.data().clone()
 }
 
 impl Caller<'_> {

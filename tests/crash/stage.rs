@@ -28,8 +28,11 @@ use super::{
 };
 use crate::support::http::{Caller, until};
 
-/// Requests of the hub to receivers at a time: eight per channel, as its default says.
-pub const IN_FLIGHT: usize = 8 * SINKS.len() * BOTS;
+/// What a crash may repeat: requests to receivers at a time, eight per channel, as its default says, and those answered
+/// whose outcome is not stored yet.
+pub const IN_FLIGHT: usize = 8 * SINKS.len() * BOTS + MAX_ANSWERED;
+/// `max_in_flight` by default.
+const MAX_ANSWERED: usize = 128;
 const BOTS: usize = 2;
 /// How long everything that is under way may take in the end.
 const TEST_TIMEOUT: Duration = Duration::from_secs(90);

@@ -141,19 +141,12 @@ async fn a_database_is_copied_before_it_is_migrated_and_only_when_it_may_be() {
     // What the newest migration made is taken back: a database of the release before.
     let options = SqliteConnectOptions::new().filename(folder.path().join("hub.db"));
     let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
-    for index in [
-        "one_time_by_expiry",
-        "sessions_by_expiry",
-        "sessions_by_use",
-        "binds_by_expiry",
-        "binds_by_owner",
-        "ai_usage_by_day",
-    ] {
-        sqlx::query(AssertSqlSafe(format!("DROP INDEX {index}"))).execute(&mut connection).await.unwrap();
+    for made in ["TABLE replay_traces", "TABLE replays"] {
+        sqlx::query(AssertSqlSafe(format!("DROP {made}"))).execute(&mut connection).await.unwrap();
     }
-    sqlx::query("DELETE FROM _sqlx_migrations WHERE version = 19").execute(&mut connection).await.unwrap();
+    sqlx::query("DELETE FROM _sqlx_migrations WHERE version = 21").execute(&mut connection).await.unwrap();
     connection.close().await.unwrap();
-    assert_eq!(newest, 19, "take back what the new migration made instead");
+    assert_eq!(newest, 21, "take back what the new migration made instead");
 
     let pending = succeed(folder.path(), &["db", "migrate", "--dry-run"]);
     assert_eq!(pending["items"][0]["version"], newest);

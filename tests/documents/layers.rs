@@ -20,7 +20,7 @@ const ORDER: [(&str, &str); 3] = [
         access config model counters events wake                            # plain values
         store                                                               # the only module with SQL
         media_store node context                                            # what every operation gets
-        audit revocation idempotency app_status
+        audit revocation idempotency app_status event_feed
         accounts media traces bots apps plugins admin channels              # nouns
         delivery backup upkeep hub                                          # what works with them
         demo presets testing replay                                         # what works with a hub
@@ -31,9 +31,10 @@ const ORDER: [(&str, &str); 3] = [
         "
         paths client rate_limit envelope headers body_cap wire              # HTTP
         files serve metrics settings
-        app_calls credentials login_page
+        app_calls credentials look
         api mcp docs older_paths oauth_complete webhook_payload openapi     # endpoints
-        routes edge metrics_page start_page app in_process
+        console login_page                                                  # pages
+        routes edge metrics_page app in_process
         config running banner boot command_line health otel logging         # the program
         service_manager with_simulator
         ",

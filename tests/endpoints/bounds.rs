@@ -9,7 +9,7 @@ use super::{
 };
 
 /// Limits in bytes: credentials, scripts, and the text of a message, whose limit is a setting.
-const LIMITED_IN_BYTES: [&str; 5] = ["api_key", "content", "context_token", "script", "secret"];
+const LIMITED_IN_BYTES: [&str; 6] = ["api_key", "content", "context_token", "from", "script", "secret"];
 /// Fields of ASCII characters, next to addresses.
 const ASCII: [&str; 3] = ["handle", "header_name", "expression"];
 

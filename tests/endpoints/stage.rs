@@ -5,6 +5,7 @@ mod calls;
 
 use std::num::NonZeroU32;
 
+use futures_util::StreamExt;
 use hub_core::{
     access::{Actor, Role},
     accounts::{ClientInfo, NewApiKey, NewUser},
@@ -13,9 +14,11 @@ use hub_core::{
     bots::NewBind,
     channels::NewChannel,
     config::HubConfig,
+    demo::{DemoReceiver, Playground},
     id::{MessageId, PasskeyId, TraceId},
     plugins::{NewInstallation, Submission},
     store::StoreConfig,
+    traces::ReplaySelection,
 };
 use hub_server::{AppSettings, app, rate_limit::RateLimitSettings, settings::Values};
 use poem::{
@@ -118,9 +121,16 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What came; null where it is no JSON.
+    /// What came; null where it is no JSON. Of a stream, which has no end, the first event.
     pub async fn of(mut response: poem::Response) -> Self {
         let status = response.status().as_u16();
+        if response.content_type() == Some("text/event-stream") {
+            let mut pieces = Box::pin(response.take_body().into_bytes_stream());
+            let piece = pieces.next().await.unwrap().unwrap();
+            let text = std::str::from_utf8(&piece).unwrap();
+            let data = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+            return Self { status, json: serde_json::from_str(data).unwrap() };
+        }
         let text = response.take_body().into_bytes().await.unwrap();
         Self { status, json: serde_json::from_slice(&text).unwrap_or(Value::Null) }
     }
@@ -174,6 +184,10 @@ impl Stage {
             bot.id
         );
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut witness).await.unwrap();
+        let replay = hub.hub.traces();
+        let replay =
+            replay.replay_all(&hub.owner, ReplaySelection::Ids(vec![trace]), None, false, None).await;
+        let replay = replay.unwrap().id.unwrap();
         let plugins = hub.hub.plugins();
         let new = Submission { script: script("tagger"), ..Submission::default() };
         let plugin = plugins.submit(&hub.owner, new, None).await.unwrap().id;
@@ -246,11 +260,15 @@ impl Stage {
             expired_key: expired_key.secret.expose().to_owned(),
         };
         let key = key(&hub.owner).await.key.id;
-        let values = Values { rate_limits, ..Values::new(ORIGIN.parse().unwrap()) };
+        let receiver = DemoReceiver::new(hub.hub.context().clock.clone());
+        let playground = Some(Playground { simulator: hub.sim.clone(), receiver });
+        let values = Values { rate_limits, playground, ..Values::new(ORIGIN.parse().unwrap()) };
         let settings = AppSettings::from(values);
         let endpoint = app(hub.hub.clone(), settings.clone()).boxed();
         let ids = vec![
             ("channelId", channel.to_string()),
+            ("clientId", "sock_01K9ZC3V5T8QK4X7M2N6P0RSWA".to_owned()),
+            ("bind", bind.to_string()),
             ("traceId", trace.to_string()),
             ("messageId", message.to_string()),
             ("userId", "ann".to_owned()),
@@ -264,6 +282,7 @@ impl Stage {
             ("user", dan.me.user.id.to_string()),
             ("sessionId", dans.user().unwrap().session_id.unwrap().to_string()),
             ("passkey", passkey.to_string()),
+            ("replay", replay.to_string()),
             ("provider", "github".to_owned()),
         ];
         Self {

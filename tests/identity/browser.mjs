@@ -8,6 +8,8 @@ import { join } from 'node:path';
 const require = createRequire(join(process.env.MODULES, 'x.js'));
 const { chromium } = require('playwright-core');
 const base = process.env.HUB_URL;
+// Whoever signs in here stays at the page.
+const login = `${base}/login?redirect=/login`;
 const folder = await mkdtemp(join(tmpdir(), 'hub-browser-'));
 const args = [
   '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
@@ -64,7 +66,7 @@ try {
   const { page, cdp, context } = await open('ada');
   const first = await authenticator(cdp);
 
-  await page.goto(`${base}/login`);
+  await page.goto(login);
   await page.locator('#entrance').waitFor({ state: 'visible' });
   await picture(page, 'entrance');
   assert.equal(await page.evaluate(() => document.activeElement.id), 'username');
@@ -85,11 +87,15 @@ try {
 
   await page.locator('#sign-out').click();
   await page.locator('#entrance').waitFor({ state: 'visible' });
+  await page.goto(login);
+  await page.locator('#entrance').waitFor({ state: 'visible' });
   await page.locator('#passkey').click();
   await isInside(page, 'ada');
   console.log('signed in without a name');
 
   await page.locator('#sign-out').click();
+  await page.locator('#entrance').waitFor({ state: 'visible' });
+  await page.goto(login);
   await page.locator('#username').fill('ada');
   await page.locator('#passkey').click();
   await isInside(page, 'ada');
@@ -110,6 +116,8 @@ try {
   });
   assert.deepEqual(names, ['Second', 'Passkey']);
   await page.locator('#sign-out').click();
+  await page.locator('#entrance').waitFor({ state: 'visible' });
+  await page.goto(login);
   await page.locator('#passkey').click();
   await isInside(page, 'ada');
   console.log('signed in with a second key');
@@ -123,7 +131,7 @@ try {
 
   // With the keyboard alone, first wrongly.
   const bob = await open('bob');
-  await bob.page.goto(`${base}/login`);
+  await bob.page.goto(login);
   await bob.page.locator('#entrance').waitFor({ state: 'visible' });
   await bob.page.keyboard.type('bob');
   await bob.page.keyboard.press('Tab');
@@ -138,7 +146,7 @@ try {
 
   // A third browser is let in by bob, in Chinese.
   const screen = await open('screen', 'zh-CN');
-  await screen.page.goto(`${base}/login`);
+  await screen.page.goto(login);
   await screen.page.locator('#show-qr').click();
   await screen.page.locator('#qr').waitFor({ state: 'visible' });
   await says(screen.page, 'qr-status', '正在等待');
@@ -157,7 +165,7 @@ try {
   console.log('let in by another device');
 
   // Bob is notified when he returns, and revokes it.
-  await bob.page.goto(`${base}/login`);
+  await bob.page.goto(login);
   await bob.page.locator('#let-in').waitFor({ state: 'visible' });
   await picture(bob.page, 'let-in');
   await bob.page.locator('#let-in-list button').click();
@@ -191,7 +199,7 @@ try {
   const lost = await open('lost', 'zh-CN');
   await lost.page.setViewportSize({ width: 360, height: 740 });
   await lost.page.emulateMedia({ colorScheme: 'dark' });
-  await lost.page.goto(`${base}/login`);
+  await lost.page.goto(login);
   await lost.page.locator('summary').click();
   await lost.page.locator('#new-username').fill('carol');
   await lost.page.locator('#new-password').fill('password1');
@@ -226,9 +234,11 @@ try {
   assert.ok(!lost.page.url().includes('hubr_'));
   assert.ok(!(await lost.page.locator('#language').getAttribute('href')).includes('hubr_'));
   await picture(lost.page, 'reset-done');
-  await bob.page.goto(`${base}/login`);
+  await bob.page.goto(login);
   await bob.page.locator('#entrance').waitFor({ state: 'visible' });
   await lost.page.keyboard.press('Enter');
+  await lost.page.locator('#username').waitFor({ state: 'visible' });
+  await lost.page.goto(login);
   await lost.page.locator('#username').fill('bob');
   await lost.page.locator('#password').fill('a much better passphrase');
   await lost.page.keyboard.press('Enter');

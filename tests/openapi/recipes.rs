@@ -49,7 +49,7 @@ const IDS: [(&str, &str); 11] = [
 ];
 
 /// What parameters are whose schema does not say it, by `operation.name` or by name.
-const PARAMETERS: [(&str, &str); 12] = [
+const PARAMETERS: [(&str, &str); 13] = [
     ("client_id", "$APP"),
     ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"),
     ("code_challenge_method", "S256"),
@@ -61,21 +61,23 @@ const PARAMETERS: [(&str, &str); 12] = [
     ("provider", "github"),
     ("qr_id", "$QR"),
     ("size", "1001"),
+    ("streamEvents.timeout", "1"),
     ("userId", "$PERSON"),
 ];
 
 /// Optional parameters without which an operation is refused.
-const WANTED: [(&str, &str); 6] = [
+const WANTED: [(&str, &str); 7] = [
     ("authorizeApp", "code_challenge"),
     ("authorizeApp", "code_challenge_method"),
     ("authorizeApp", "bot_id"),
     ("authorizeAppOlder", "code_challenge"),
     ("authorizeAppOlder", "bot_id"),
     ("connectApp", "app_id"),
+    ("streamEvents", "timeout"),
 ];
 
 /// Operations whose right answer here is a refusal that otherwise means that a recipe is wrong.
-const REFUSED: [(&str, u16, &str); 7] = [
+const REFUSED: [(&str, u16, &str); 14] = [
     ("startExternalLogin", 404, "the hub has no provider"),
     ("finishExternalLogin", 404, "the hub has no provider"),
     ("unlinkAccount", 404, "nothing is linked"),
@@ -83,6 +85,13 @@ const REFUSED: [(&str, u16, &str); 7] = [
     ("finishPasskeyRegistration", 400, "the example is that of a login, which has the same schema"),
     ("exchangeAppCode", 400, "the code of the example was never given out: `invalid_grant`"),
     ("verifyAppUrl", 502, "nothing answers at the app's address"),
+    ("getReplay", 404, "the replay of the example was never started"),
+    ("deleteChannelClient", 404, "no client is connected"),
+    ("scanSimBind", 404, "the simulator is another process"),
+    ("sendSimMessage", 404, "the simulator is another process"),
+    ("getSimOutbound", 404, "the simulator is another process"),
+    ("getSimReceiver", 404, "the simulator is another process"),
+    ("setSimReceiver", 404, "the simulator is another process"),
 ];
 
 struct Recipe {

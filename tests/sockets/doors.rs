@@ -149,6 +149,24 @@ async fn a_key_that_ends_ends_its_sockets_and_its_polls() {
 }
 
 #[tokio::test]
+async fn the_owner_sees_a_client_and_closes_its_connection() {
+    let stage = Stage::new().await;
+    let (mut client, _) = stage.connect("").await;
+    let channels = stage.world.hub.channels();
+    let (owner, bot, channel) = (&stage.world.owner, stage.bot.id, stage.channel);
+    let found = channels.clients(owner, bot, channel).await.unwrap().clients;
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].address.unwrap().is_loopback(), "{found:?}");
+    channels.close_client(owner, bot, channel, found[0].id).await.unwrap();
+    assert_eq!(client.closed().await.0, 4410);
+    stage.wait_sockets(0).await;
+    assert!(channels.clients(owner, bot, channel).await.unwrap().clients.is_empty());
+    let (again, _) = stage.connect("").await;
+    drop(again);
+    stage.stop().await;
+}
+
+#[tokio::test]
 async fn a_drain_says_where_to_go_on() {
     let stage = Stage::new().await;
     stage.say("one");

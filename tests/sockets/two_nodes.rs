@@ -139,6 +139,13 @@ async fn clients_of_one_node_end_with_what_ends_on_the_other() {
         listeners.push((made.channel.id, made.api_key, listener));
     }
     let here = first.hub();
+    let seen = first
+        .until("the clients of the other node", async || {
+            let seen = here.channels().clients(&ada, bot.id, listeners[0].0).await.unwrap();
+            (seen.on_other_nodes == 1).then_some(seen)
+        })
+        .await;
+    assert!(seen.clients.is_empty(), "they are only counted: {seen:?}");
     here.channels().regenerate_key(&ada, bot.id, listeners[0].0, None).await.unwrap();
     here.channels().delete(&ada, bot.id, listeners[1].0).await.unwrap();
     for n in [0, 1, 2] {

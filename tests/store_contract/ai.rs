@@ -11,7 +11,7 @@ use hub_core::{
     },
 };
 
-use super::scene::{Stage, accept_one, add_channel, batch, message, outbound, stage, taken, update};
+use super::scene::{Stage, accept_one, add_channel, batch, message, outbound, stage, stamp, taken, update};
 use crate::support::database::{Db, START};
 
 contract!("ai": {
@@ -21,7 +21,26 @@ contract!("ai": {
     only_the_replies_of_the_channel_are_counted => [conversation],
     messages_that_wait_for_an_endpoint_are_due_when_there_is_one => [wake_waiting],
     costs_add_up_per_day_and_endpoint_and_are_forgotten => [conversation, delete_usage_before],
+    the_cost_of_a_test_counts_like_that_of_a_delivery => [add_usage, conversation],
 });
+
+async fn the_cost_of_a_test_counts_like_that_of_a_delivery(db: &Db) {
+    let on = stage(db).await;
+    let used = |source| AiUsage {
+        channel_id: on.channel,
+        day: 7,
+        source,
+        calls: 1,
+        prompt_tokens: 15,
+        completion_tokens: 2,
+    };
+    for source in ["global", "global", "custom"] {
+        let used = used(source);
+        commit!(db, |tx| tx.ai().add_usage(&used).await).unwrap();
+    }
+    let found = conversation(db, &query(&on, on.channel, db.ids.next())).await;
+    assert_eq!(found.tokens_today, 34, "those of another endpoint do not count");
+}
 
 async fn messages_that_wait_for_an_endpoint_are_due_when_there_is_one(db: &Db) {
     let on = stage(db).await;
@@ -172,7 +191,8 @@ async fn costs_add_up_per_day_and_endpoint_and_are_forgotten(db: &Db) {
             first_attempt_at: START,
             keep: false,
             last_error: None,
-            now: START,
+            stamp: stamp(),
+            is_followed: false,
             trace: update(trace, "ai"),
             replies: Vec::new(),
             health: None,

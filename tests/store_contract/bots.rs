@@ -15,8 +15,9 @@ use crate::support::database::{Db, START};
 contract!("bots": {
     a_bot_comes_back_as_it_was_stored => [insert, find, login, rename],
     a_person_on_a_network_has_one_bot => [insert, holders],
-    bots_are_listed_for_their_owner_newest_first => [page, count],
+    bots_are_listed_for_their_owner_newest_first => [page, count, names],
     bots_are_listed_by_status => [page_in_status],
+    owners_are_found_for_many_bots => [owners],
     a_new_login_starts_over_and_shuts_the_old_poller_out => [replace_login],
     credentials_change_only_as_they_were_read => [update_credentials],
     logins_are_listed_per_owner_and_network => [logins_of],
@@ -73,6 +74,19 @@ async fn a_bot_comes_back_as_it_was_stored(db: &Db) {
     assert!(db.store.read().await.unwrap().bots().login(db.ids.next()).await.unwrap().is_none());
 }
 
+async fn owners_are_found_for_many_bots(db: &Db) {
+    let (ada, bob) = (db.user("ada").await, db.user("bob").await);
+    let first = insert(db, ada, "first", "sim").await.unwrap();
+    let second = insert(db, bob, "second", "sim").await.unwrap();
+    insert(db, bob, "third", "sim").await.unwrap();
+    let mut read = db.store.read().await.unwrap();
+    let rows = read.bots().owners(&[first, second, db.ids.next()]).await.unwrap();
+    let mut owners: Vec<_> = rows.into_iter().map(|row| (row.bot_id, row.owner_id)).collect();
+    owners.sort_unstable();
+    assert_eq!(owners, [(first, ada), (second, bob)]);
+    assert!(read.bots().owners(&[]).await.unwrap().is_empty());
+}
+
 async fn a_person_on_a_network_has_one_bot(db: &Db) {
     let (ada, bob) = (db.user("ada").await, db.user("bob").await);
     let first = insert(db, ada, "same", "sim").await.unwrap();
@@ -126,6 +140,9 @@ async fn bots_are_listed_for_their_owner_newest_first(db: &Db) {
     let cursor = hub_core::page::encode("b", &ids[0].to_string());
     let page = PageRequest::parse("b", Some(5), Some(&cursor)).unwrap();
     assert_eq!(list(Some(ada), page).await, ids[1..]);
+    let names = read.bots().names(&[ids[0], ids[2], db.ids.next()]).await.unwrap();
+    let expected = [(ids[0], "c".to_owned()), (ids[2], "a".to_owned())];
+    assert_eq!(names, expected.into_iter().collect());
     assert_eq!(read.bots().count(ada).await.unwrap(), 3);
     assert_eq!(read.bots().count(db.ids.next()).await.unwrap(), 0);
     assert!(read.bots().find(Some(bob), ids[0]).await.unwrap().is_none());

@@ -2,11 +2,12 @@ use std::time::Duration;
 
 use hub_core::{
     ErrorCode,
-    channels::{Aftermath, ChannelRecord, NewKey, OnPluginError},
+    channels::{Aftermath, ChannelHealth, ChannelRecord, NewKey, OnPluginError},
     id::{BotId, ChannelId},
     page::PageRequest,
     secret::{Sealed, TokenHash},
     store::deliveries::DeliveryState,
+    time::Timestamp,
 };
 
 use super::scene::{HOSTILE_TEXTS, accept_one, add_channel, channel, everything, just_before, scope, stage};
@@ -21,6 +22,7 @@ contract!("channels": {
     a_change_is_the_owners_and_raises_the_revision => [begin_change, config_rev],
     keys_open_their_channel_while_they_are_valid => [find_by_key, replace_key],
     deliveries_are_counted_by_state => [deliveries_by_state],
+    the_health_of_a_channel_comes_from_its_deliveries => [health, totals],
     a_deleted_channel_takes_its_work_with_it => [delete],
 });
 
@@ -222,6 +224,43 @@ async fn deliveries_are_counted_by_state(db: &Db) {
     let wanted = [(on.channel, DeliveryState::Dead, 1), (on.channel, DeliveryState::Pending, 2)];
     assert_eq!(count(on.channel, second, &mut read).await, wanted);
     assert_eq!(count(second, second, &mut read).await, []);
+}
+
+async fn the_health_of_a_channel_comes_from_its_deliveries(db: &Db) {
+    let on = stage(db).await;
+    let second = add_channel(db, on.bot, "second").await;
+    let mut deliveries = Vec::new();
+    for key in ["1", "2", "3", "4"] {
+        deliveries.push(accept_one(db, &on, "ann", key, 0).await.1);
+    }
+    let at = |minutes: u32| START + HOUR / 60 * minutes;
+    for (delivery, state, due, finished) in [
+        (0, "done", 0, "1"),
+        (1, "done", 0, &*at(1).as_millis().to_string()),
+        (2, "parked", at(5).as_millis(), "NULL"),
+        (3, "dead", 0, "7"),
+    ] {
+        let set = format!("SET state = '{state}', due_at = {due}, finished_at = {finished}");
+        db.sql(format!("UPDATE deliveries {set} WHERE id = '{}'", deliveries[delivery])).await;
+    }
+    db.sql(format!("UPDATE channels SET failing_since = 9 WHERE id = '{}'", on.channel)).await;
+    let expected = ChannelHealth {
+        failing_since: Some(Timestamp::from_millis(9)),
+        last_ok_at: Some(at(1)),
+        next_attempt_at: Some(at(5)),
+        parked: 1,
+        dead: 1,
+    };
+    let mut read = db.store.read().await.unwrap();
+    let mut health = read.channels().health(on.bot, on.channel, second).await.unwrap();
+    health.sort_by_key(|(id, _)| *id);
+    assert_eq!(health, [(on.channel, expected), (second, ChannelHealth::default())]);
+    assert_eq!(read.channels().health(on.bot, second, second).await.unwrap().len(), 1);
+    let totals = read.channels().totals(on.owner, 10).await.unwrap();
+    assert_eq!(totals.iter().map(|channel| channel.id).collect::<Vec<_>>(), [second, on.channel]);
+    assert_eq!((totals[1].health, totals[1].received, totals[1].pending), (expected, 4, 0));
+    assert_eq!(read.channels().totals(on.owner, 1).await.unwrap().len(), 1);
+    assert!(read.channels().totals(db.ids.next(), 10).await.unwrap().is_empty());
 }
 
 async fn a_deleted_channel_takes_its_work_with_it(db: &Db) {

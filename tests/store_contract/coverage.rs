@@ -36,6 +36,7 @@ const CASES: &[(&str, super::Covered)] = &[
     ("outbox", super::outbox::COVERED),
     ("passkeys", super::passkeys::COVERED),
     ("qr_logins", super::qr_logins::COVERED),
+    ("replays", super::replays::COVERED),
     ("plugins", super::plugins::COVERED),
     ("revocations", super::revocations::COVERED),
     ("sealed", super::sealed::COVERED),

@@ -14,8 +14,8 @@ use hub_core::{
 };
 
 use super::scene::{
-    Stage, accept_one, add_channel, batch, just_before, message, outbound, stage, step_kinds, taken, trace,
-    update, with_ai,
+    Stage, accept_one, add_channel, batch, just_before, message, outbound, stage, stamp, step_kinds, taken,
+    trace, update, with_ai,
 };
 use crate::support::database::{Db, START};
 
@@ -23,7 +23,7 @@ contract!("deliveries": {
     the_backlog_is_what_nobody_holds_oldest_first => [backlog, claim],
     what_a_node_may_have_claimed_unheard_is_given_back => [disclaim, claim],
     parked_deliveries_come_back_when_they_are_due => [backlog],
-    an_outcome_is_state_trace_and_replies_at_once => [find_by_trace],
+    an_outcome_is_state_trace_and_replies_at_once => [find_by_trace, of_trace],
     an_outcome_under_an_old_fence_leaves_no_mark => [],
     an_outcome_that_comes_again_counts_once => [claim],
     a_second_run_adds_no_reply => [],
@@ -31,6 +31,7 @@ contract!("deliveries": {
     a_trace_ends_with_its_last_sink_and_the_worst_end_stands => [find_by_trace],
     a_webhook_that_fails_for_days_is_switched_off => [],
     what_cannot_be_concluded_is_given_up_by_its_holder => [abandon],
+    a_parked_delivery_is_attempted_at_once_or_cancelled => [attempt_parked, cancel_parked],
     a_replay_has_a_lane_and_a_trace_of_its_own => [insert_replay, backlog, find_by_trace],
 });
 
@@ -49,7 +50,7 @@ fn ids(rows: &[JobRow]) -> Vec<DeliveryId> {
 }
 
 /// The outcome of a first attempt.
-fn finished(on: &Stage, id: DeliveryId, trace: TraceId, state: DeliveryState) -> Finished {
+pub fn finished(on: &Stage, id: DeliveryId, trace: TraceId, state: DeliveryState) -> Finished {
     Finished {
         id,
         fence: on.lease.fence,
@@ -59,7 +60,8 @@ fn finished(on: &Stage, id: DeliveryId, trace: TraceId, state: DeliveryState) ->
         first_attempt_at: START,
         keep: false,
         last_error: (state != DeliveryState::Done).then(|| "500".to_owned()),
-        now: START,
+        stamp: stamp(),
+        is_followed: false,
         trace: update(trace, "request"),
         replies: Vec::new(),
         health: None,
@@ -142,16 +144,46 @@ async fn parked_deliveries_come_back_when_they_are_due(db: &Db) {
 
 async fn an_outcome_is_state_trace_and_replies_at_once(db: &Db) {
     let on = stage(db).await;
-    let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
+    let (message, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
+    let facts = async || db.store.read().await.unwrap().deliveries().of_trace(message, trace).await.unwrap();
+    let before = facts().await;
+    assert_eq!((before.len(), before[0].state, before[0].due_at), (1, DeliveryState::Pending, START));
     let mut done = finished(&on, id, trace, DeliveryState::Done);
     done.replies = vec![outbound(db, on.bot, "ann", "reply:0", &["a", "b"])];
     db.store.finish(Arc::new(done)).await.unwrap();
     assert_eq!(state(db, trace).await, (DeliveryState::Done, 1, None));
+    let after = facts().await;
+    assert_eq!((after[0].sink, after[0].state, after[0].attempts), (SinkId::Webhook, DeliveryState::Done, 1));
     assert_eq!(db.count("outbox").await, 2);
     assert_eq!(step_kinds(db, trace).await, ["received", "request"]);
     let ended = db.number("SELECT CAST(finished_at AS BIGINT) FROM deliveries").await;
     assert_eq!(ended, START.as_millis());
     assert!(backlog(db, &on, 99, &[], MINUTE * 99).await.is_empty(), "what is done is not found again");
+}
+
+async fn a_parked_delivery_is_attempted_at_once_or_cancelled(db: &Db) {
+    let on = stage(db).await;
+    let (message, id, trace) = accept_one(db, &on, "ann", "1", 0).await;
+    let attempt =
+        async || commit!(db, |tx| tx.deliveries().attempt_parked(message, trace, START).await).unwrap();
+    let cancel = async || {
+        let end =
+            move |ended| TraceUpdate { ended, status: Some(TraceStatus::Error), ..update(trace, "cancel") };
+        commit!(db, |tx| tx.deliveries().cancel_parked((message, trace), "cancelled", START, end).await)
+            .unwrap()
+    };
+    assert_eq!((attempt().await, cancel().await), (0, 0), "it is in its lane");
+    let later = (START + MINUTE * 9).as_millis();
+    db.sql(format!("UPDATE deliveries SET state = 'parked', due_at = {later}")).await;
+    assert!(backlog(db, &on, 99, &[], Duration::ZERO).await.is_empty());
+    assert_eq!(attempt().await, 1);
+    assert_eq!(ids(&backlog(db, &on, 99, &[], Duration::ZERO).await), [id]);
+    db.sql(format!("UPDATE deliveries SET claim = {}", on.lease.fence)).await;
+    assert_eq!(cancel().await, 0, "a node holds it");
+    db.sql("UPDATE deliveries SET claim = 0").await;
+    assert_eq!(cancel().await, 1);
+    assert_eq!(state(db, trace).await, (DeliveryState::Dead, 0, Some("cancelled".to_owned())));
+    assert_eq!(step_kinds(db, trace).await, ["received", "cancel"]);
 }
 
 async fn an_outcome_under_an_old_fence_leaves_no_mark(db: &Db) {

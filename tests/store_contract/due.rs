@@ -1,18 +1,25 @@
 //! Due times after a step of the clock.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use hub_core::{
     id::NodeId,
-    store::due::{Followed, Noted, Reading},
+    store::{
+        deliveries::{DeliveryState, Finished},
+        due::{Followed, Noted, Reading, Stamp},
+    },
     time::{Clock, Timestamp},
 };
 
-use super::scene::{accept_one, stage};
+use super::{
+    deliveries::finished,
+    scene::{accept_one, stage},
+};
 use crate::support::database::Db;
 
 contract!("due": {
     a_step_of_the_clock_moves_due_times_and_leases_once => [follow_clock],
+    an_outcome_that_is_stored_after_a_step_moves_along => [follow_clock],
 });
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -54,4 +61,34 @@ async fn a_step_of_the_clock_moves_due_times_and_leases_once(db: &Db) {
     // The second node measures the same step.
     let (_, step) = follow(Some(before)).await;
     assert_eq!((step, stored().await), (None, moved));
+}
+
+async fn an_outcome_that_is_stored_after_a_step_moves_along(db: &Db) {
+    let on = stage(db).await;
+    let clock = Clock::system();
+    let ahead = clock.now() + 2 * HOUR;
+    let read = Reading { at: clock.instant(), wall: ahead };
+    let (followed, _) = Noted { seen_at: ahead, moved_ms: 0 }.follow(None, read);
+    // The renewal of leases that moves due times by the step is the outcome of another node, or goes unacknowledged.
+    let follow = async |before: Option<Followed>| {
+        let clock = clock.clone();
+        commit!(db, |tx| tx.due().follow_clock(before, &clock).await).unwrap();
+    };
+    follow(None).await;
+    let due_at = async |peer: &str, stamp: Stamp| {
+        let (_, id, trace) = accept_one(db, &on, peer, peer, on.lease.fence).await;
+        let parked = finished(&on, id, trace, DeliveryState::Parked);
+        db.store.finish(Arc::new(Finished { due_at: ahead + HOUR, stamp, ..parked })).await.unwrap();
+        let sql = format!("SELECT CAST(due_at AS BIGINT) FROM deliveries WHERE id = '{id}'");
+        Timestamp::from_millis(db.number(sql).await)
+    };
+    let before = Stamp { read, followed: Some(followed) };
+    let after = Stamp { read: Reading { at: clock.instant(), wall: clock.now() }, ..before };
+    assert_eq!(due_at("ann", before).await, ahead + HOUR, "the step is not found yet");
+    assert!(due_at("dan", after).await > ahead + 2 * HOUR, "it moves back when the step is found");
+    follow(Some(followed)).await;
+    let moved = due_at("bob", before).await;
+    let late = Duration::from_millis(moved.as_millis().abs_diff((ahead - HOUR).as_millis()));
+    assert!(late < Duration::from_secs(60), "it is due an hour from now, and not three: {late:?}");
+    assert_eq!(due_at("cho", after).await, ahead + HOUR, "by the new clock already");
 }

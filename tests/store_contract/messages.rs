@@ -1,12 +1,19 @@
 use std::time::Duration;
 
 use hub_core::{
-    bots::{Direction, MessageFilter},
-    id::MessageId,
+    bots::{Direction, MessageFilter, MessageSearch, Outcome},
+    id::{MessageId, UserId},
     page::PageRequest,
+    store::{
+        inbox::AcceptRoute,
+        traces::{NewTrace, TraceUpdate},
+    },
+    traces::TraceStatus,
 };
 
-use super::scene::{Stage, accept_one, add_channel, batch, lease, message, outbound, stage, taken};
+use super::scene::{
+    Stage, accept_one, add_channel, batch, lease, message, outbound, stage, taken, trace, update,
+};
 use crate::support::database::{Db, START};
 
 contract!("messages": {
@@ -15,8 +22,146 @@ contract!("messages": {
     filters_select_messages => [page],
     patterns_in_a_search_are_plain_text => [page],
     the_newest_secrets_of_a_person_are_found => [recent_private],
+    the_newest_received_messages_are_found => [received],
     quoted_texts_are_found_within_the_bot => [texts_by_network_id],
+    a_search_covers_all_bots_of_the_owner_newest_first => [search, listed],
+    a_search_by_outcome_finds_the_newest_trace_of_each_channel => [search],
+    a_search_reads_a_bounded_part_of_an_index => [search],
 });
+
+/// The contents of what a search finds.
+async fn found(db: &Db, owner: UserId, search: &MessageSearch) -> Vec<String> {
+    let mut read = db.store.read().await.unwrap();
+    let page = PageRequest::default();
+    let (_, ids) = read.messages().search(Some(owner), search, &page, 100).await.unwrap();
+    let listed = read.messages().listed(&ids).await.unwrap();
+    assert_eq!(listed.iter().map(|message| message.id).collect::<Vec<_>>(), ids);
+    listed.into_iter().map(|message| message.content).collect()
+}
+
+async fn a_search_covers_all_bots_of_the_owner_newest_first(db: &Db) {
+    let on = stage(db).await;
+    let other = db.bot(on.owner).await;
+    let bob = db.user("bob").await;
+    let foreign = db.bot(bob).await;
+    let leases = lease(db).await.1;
+    let second = add_channel(db, on.bot, "second").await;
+    let one = taken(db, message(db, on.bot, "ann", "1", "one"), on.channel, 0).0;
+    let (one_id, one_trace) = (one.row.id, one.routes[0].trace.id);
+    db.store.accept(batch(&on.lease, None, vec![one])).await.unwrap();
+    let two = message(db, other, "ben", "2", "two 50%");
+    db.store.accept(batch(&leases[&other], None, vec![two])).await.unwrap();
+    let theirs = message(db, foreign, "ann", "3", "theirs");
+    let their_id = theirs.row.id;
+    db.store.accept(batch(&leases[&foreign], None, vec![theirs])).await.unwrap();
+    let both = taken(db, message(db, on.bot, "ann", "4", "both"), on.channel, 0).0;
+    let both = taken(db, both, second, 0).0;
+    db.store.accept(batch(&on.lease, None, vec![both])).await.unwrap();
+
+    let all = MessageSearch::default;
+    let filtered = |filter| MessageSearch { filter, ..all() };
+    let none = MessageFilter::default;
+    let q = |q: &str| filtered(MessageFilter { q: Some(q.to_owned()), ..none() });
+    let hour = Duration::from_secs(3600);
+    for (search, expected) in [
+        (all(), &["both", "two 50%", "one"][..]),
+        (MessageSearch { bot_id: Some(other), ..all() }, &["two 50%"]),
+        (MessageSearch { bot_id: Some(foreign), ..all() }, &[]),
+        (MessageSearch { bot_id: Some(on.bot), channel_id: Some(second), ..all() }, &["both"]),
+        (MessageSearch { bot_id: Some(on.bot), channel_id: Some(on.channel), ..all() }, &["both", "one"]),
+        (filtered(MessageFilter { user_id: Some("ben".into()), ..none() }), &["two 50%"]),
+        (filtered(MessageFilter { direction: Some(Direction::Outbound), ..none() }), &[]),
+        (filtered(MessageFilter { since: Some(START + hour), ..none() }), &[]),
+        (filtered(MessageFilter { until: Some(START), ..none() }), &[]),
+        (filtered(MessageFilter { until: Some(START + hour), ..none() }), &["both", "two 50%", "one"]),
+        (q("O"), &["both", "two 50%", "one"]),
+        (q("0%"), &["two 50%"]),
+        (q("_"), &[]),
+        (q(&one_id.to_string()), &["one"]),
+        (q(&one_trace.to_string()), &["one"]),
+        (q(&their_id.to_string()), &[]),
+    ] {
+        assert_eq!(found(db, on.owner, &search).await, expected, "{search:?}");
+    }
+    assert_eq!(found(db, bob, &all()).await, ["theirs"]);
+}
+
+async fn a_search_by_outcome_finds_the_newest_trace_of_each_channel(db: &Db) {
+    let on = stage(db).await;
+    let second = add_channel(db, on.bot, "second").await;
+    let both = taken(db, message(db, on.bot, "ann", "1", "both"), on.channel, 0).0;
+    let both = taken(db, both, second, 0).0;
+    let (id, first, other) = (both.row.id, both.routes[0].trace.id, both.routes[1].trace.id);
+    let mut skipped = message(db, on.bot, "ann", "2", "skipped");
+    let mut trace = trace(db, on.bot, skipped.row.id, Some(on.channel), "filter");
+    trace.status = TraceStatus::Skipped;
+    skipped.routes.push(AcceptRoute { channel_id: on.channel, trace, taken: None });
+    db.store.accept(batch(&on.lease, None, vec![both, skipped])).await.unwrap();
+    let send = outbound(db, on.bot, "ann", "out", &["sent"]);
+    commit!(db, |tx| tx.outbox().enqueue(&[send]).await).unwrap();
+
+    let with = |outcome, channel_id| MessageSearch {
+        outcome: Some(outcome),
+        channel_id,
+        bot_id: Some(on.bot),
+        ..MessageSearch::default()
+    };
+    let check = async |outcome, channel, expected: &[&str]| {
+        assert_eq!(found(db, on.owner, &with(outcome, channel)).await, expected, "{outcome} {channel:?}");
+    };
+    check(Outcome::InFlight, None, &["both"]).await;
+    check(Outcome::Skipped, None, &["skipped"]).await;
+    check(Outcome::Failed, None, &[]).await;
+    check(Outcome::Delivered, None, &[]).await;
+
+    let end = |trace, status| TraceUpdate { status: Some(status), ..update(trace, "end") };
+    let (failed, done) = (end(first, TraceStatus::Error), end(other, TraceStatus::Ok));
+    commit!(db, |tx| tx.traces().update(&[&failed, &done]).await).unwrap();
+    db.sql(format!("UPDATE deliveries SET state = 'done' WHERE message_id = '{id}'")).await;
+    check(Outcome::InFlight, None, &[]).await;
+    check(Outcome::Failed, None, &["both"]).await;
+    check(Outcome::Failed, Some(on.channel), &["both"]).await;
+    check(Outcome::Failed, Some(second), &[]).await;
+    check(Outcome::Delivered, Some(second), &["both"]).await;
+    check(Outcome::Delivered, Some(on.channel), &[]).await;
+
+    // A replay succeeds: the failure is over.
+    let again = NewTrace {
+        status: TraceStatus::Ok,
+        replay_of: Some(first),
+        ..super::scene::trace(db, on.bot, id, Some(on.channel), "replay")
+    };
+    commit!(db, |tx| tx.traces().insert(&[&again]).await).unwrap();
+    check(Outcome::Failed, None, &[]).await;
+    check(Outcome::Delivered, Some(on.channel), &["both"]).await;
+    assert_eq!(db.count("undelivered").await, 2);
+    db.sql("DELETE FROM traces").await;
+    assert_eq!(db.count("undelivered").await, 0, "a deleted trace leaves nothing");
+}
+
+async fn a_search_reads_a_bounded_part_of_an_index(db: &Db) {
+    let on = stage(db).await;
+    let texts = ["1 odd", "2", "3 odd", "4", "5 odd"];
+    let messages = texts.iter().map(|text| message(db, on.bot, "ann", text, text)).collect();
+    db.store.accept(batch(&on.lease, None, messages)).await.unwrap();
+    let odd = MessageFilter { q: Some("odd".into()), ..MessageFilter::default() };
+    let odd = MessageSearch { filter: odd, ..MessageSearch::default() };
+    let mut read = db.store.read().await.unwrap();
+    let (mut pages, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let page = PageRequest::parse("m", Some(1), cursor.as_deref()).unwrap();
+        let (scan, matching) = read.messages().search(Some(on.owner), &odd, &page, 2).await.unwrap();
+        assert!(scan.ids().len() <= 2);
+        let page = scan.page("m", matching);
+        let listed = read.messages().listed(&page.items).await.unwrap();
+        pages.push(listed.into_iter().map(|message| message.content).collect::<Vec<_>>());
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(pages, [vec!["5 odd"], vec!["3 odd"], vec!["1 odd"]]);
+}
 
 async fn the_newest_secrets_of_a_person_are_found(db: &Db) {
     let on = stage(db).await;
@@ -37,6 +182,27 @@ async fn the_newest_secrets_of_a_person_are_found(db: &Db) {
     assert_eq!(found(START - Duration::from_secs(1), 10).await, of_ann);
     assert_eq!(found(START - Duration::from_secs(1), 2).await, of_ann[..2]);
     assert_eq!(found(START + Duration::from_secs(24 * 3600), 10).await, []);
+}
+
+async fn the_newest_received_messages_are_found(db: &Db) {
+    let on = stage(db).await;
+    let mut ids = Vec::new();
+    for key in ["1", "2", "3"] {
+        ids.insert(0, accept_one(db, &on, "ann", key, 0).await.0);
+    }
+    let send = outbound(db, on.bot, "ann", "out", &["sent"]);
+    commit!(db, |tx| tx.outbox().enqueue(&[send]).await).unwrap();
+    let found = async |bot, limit| {
+        let mut read = db.store.read().await.unwrap();
+        let rows = read.messages().received(bot, limit).await.unwrap();
+        assert!(rows.iter().all(|row| row.from_user_id == "ann" && row.kind.as_str() == "text"));
+        rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    assert_eq!(found(on.bot, 10).await, ids, "without what the bot sent");
+    assert_eq!(found(on.bot, 2).await, ids[..2]);
+    assert_eq!(found(db.ids.next(), 10).await, []);
+    db.sql(format!("UPDATE messages SET status = 'recalled' WHERE id = '{}'", ids[0])).await;
+    assert_eq!(found(on.bot, 10).await, ids[1..], "without what no channel received");
 }
 
 async fn list(db: &Db, on: &Stage, filter: MessageFilter, page: PageRequest) -> Vec<String> {

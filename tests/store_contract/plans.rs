@@ -94,7 +94,7 @@ async fn retention_reads_nothing_but_what_is_old(db: &Db) {
 async fn a_page_of_a_list_begins_at_its_cursor(db: &Db) {
     check(db, plans::lists(), |name, line| {
         // The traces of a message and those that are named are few: they are all read.
-        let few = name == "traces: message"
+        let few = matches!(name, "traces: message" | "traces of all bots: message")
             && (line.contains("(message_id=?)") || line.contains("message_id ="))
             || name == "traces: ids" && line.contains("(id=?)");
         let id = line.contains("id<?") || line.contains("id)<(?");

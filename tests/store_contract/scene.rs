@@ -9,6 +9,7 @@ use hub_core::{
     network::MessageKind,
     secret::{Sealed, TokenHash},
     store::{
+        due::{Reading, Stamp},
         inbox::{
             Accept, AcceptMessage, AcceptRoute, Accepted, ContactUpdate, MessageRow, NewDelivery, Taken,
         },
@@ -16,6 +17,7 @@ use hub_core::{
         outbox::{NewOutbound, NewPart},
         traces::{NewTrace, TraceUpdate},
     },
+    time::Clock,
     traces::{Step, StepName, TraceStatus},
 };
 use serde_json::Value;
@@ -158,6 +160,11 @@ pub fn update(id: TraceId, step: &str) -> TraceUpdate {
         ended_at: START + Duration::from_secs(3),
         steps: step_text(step),
     }
+}
+
+/// An outcome of [`START`].
+pub fn stamp() -> Stamp {
+    Stamp { read: Reading { at: Clock::system().instant(), wall: START }, followed: None }
 }
 
 /// A message from `peer` whose dedupe key and network id are `key`, without channels.

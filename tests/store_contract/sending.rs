@@ -14,7 +14,7 @@ use hub_core::{
     traces::TraceStatus,
 };
 
-use super::scene::{Stage, accept_one, outbound, stage, step_kinds, trace, update};
+use super::scene::{Stage, accept_one, outbound, stage, stamp, step_kinds, trace, update};
 use crate::support::database::{Db, START};
 
 contract!("sending": {
@@ -81,7 +81,7 @@ fn settled(on: &Stage, send: &NewOutbound, id: OutboxId, state: ItemState) -> Se
         network_id: None,
         close_window: None,
         next_attempt_at: None,
-        now: START,
+        stamp: stamp(),
         trace: None,
     }
 }

@@ -1,8 +1,9 @@
 use hub_core::{
-    admin::{DeliveryCounts, UserCounts},
+    admin::{DeliveryCounts, MinuteCounts, UserCounts},
     bots::BotStatus,
     counters::Tallied,
     id::NodeId,
+    time::Timestamp,
 };
 
 use super::scene;
@@ -14,7 +15,35 @@ contract!("stats": {
     parallel_folds_count_once => [fold, total],
     users_bots_and_channels_are_counted => [users, bots, channels],
     only_open_deliveries_are_counted => [open_deliveries],
+    the_numbers_of_a_user_are_of_their_own_bots => [bots_of, oldest_open_of, minutes_of],
 });
+
+async fn the_numbers_of_a_user_are_of_their_own_bots(db: &Db) {
+    let on = scene::stage(db).await;
+    let bob = db.user("bob").await;
+    scene::accept_one(db, &on, "ann", "1", 0).await;
+    let (.., failed) = scene::accept_one(db, &on, "ann", "2", 0).await;
+    let (.., done) = scene::accept_one(db, &on, "ann", "3", 0).await;
+    let send = scene::outbound(db, on.bot, "ann", "out", &["sent"]);
+    commit!(db, |tx| tx.outbox().enqueue(&[send]).await).unwrap();
+    db.sql(format!("UPDATE traces SET status = 'error' WHERE id = '{failed}'")).await;
+    db.sql(format!("UPDATE traces SET status = 'ok' WHERE id = '{done}'")).await;
+    let minute = START.as_millis() / 60_000;
+    let since = Timestamp::from_millis(minute * 60_000);
+    let expected = MinuteCounts { messages_in: 3, messages_out: 1, delivered: 1, failed: 1 };
+    let mut read = db.store.read().await.unwrap();
+    let minutes = read.stats().minutes_of(on.owner, since, 100).await.unwrap();
+    assert_eq!(minutes.into_iter().collect::<Vec<_>>(), [(minute, expected)]);
+    let cut = read.stats().minutes_of(on.owner, since, 2).await.unwrap();
+    assert_eq!(cut[&minute].messages_in + cut[&minute].messages_out, 2, "at most so many rows are read");
+    let later = START + std::time::Duration::from_secs(60);
+    assert!(read.stats().minutes_of(on.owner, later, 100).await.unwrap().is_empty());
+    assert!(read.stats().minutes_of(bob, since, 100).await.unwrap().is_empty());
+    assert_eq!(read.stats().bots_of(on.owner).await.unwrap(), [(BotStatus::Pending, 1)]);
+    assert!(read.stats().bots_of(bob).await.unwrap().is_empty());
+    assert_eq!(read.stats().oldest_open_of(on.owner).await.unwrap(), Some(START));
+    assert_eq!(read.stats().oldest_open_of(bob).await.unwrap(), None);
+}
 
 fn counts(n: u64) -> Tallied {
     Tallied { messages_in: n, messages_out: 2 * n, delivered: 3 * n, failed: 4 * n, plugin_runs: 5 * n }

@@ -1,17 +1,19 @@
 use std::time::Duration;
 
 use hub_core::{
-    id::TraceId,
+    id::{ChannelId, MessageId, PluginId, ReplayId, TraceId},
     page::PageRequest,
     store::{
         Piece,
-        traces::{NewTrace, TraceFilter},
+        inbox::AcceptRoute,
+        traces::{NewTrace, TraceFilter, TraceUpdate},
     },
-    traces::TraceStatus,
+    traces::{Step, StepName, TraceSearch, TraceStatus},
 };
+use serde_json::json;
 
 use super::scene::{
-    Stage, accept_one, add_channel, batch, everything, message, scope, stage, taken, trace, update,
+    Stage, accept_one, add_channel, batch, everything, lease, message, scope, stage, taken, trace, update,
 };
 use crate::support::database::{Db, START};
 
@@ -22,7 +24,130 @@ contract!("traces": {
     a_trace_is_found_within_its_bot_and_scope => [find],
     a_trace_names_its_channel_person_and_text => [list, find, steps_of],
     old_traces_go_and_unfinished_ones_stay => [delete_before],
+    the_outcome_of_a_message_is_the_newest_trace_of_each_channel => [outcomes],
+    a_search_covers_the_traces_of_all_bots_of_the_owner => [search, listed],
 });
+
+async fn a_search_covers_the_traces_of_all_bots_of_the_owner(db: &Db) {
+    let on = stage(db).await;
+    let other_bot = db.bot(on.owner).await;
+    let foreign = db.bot(db.user("bob").await).await;
+    let leases = lease(db).await.1;
+    let (first_message, _, first) = accept_one(db, &on, "ann", "order 1", 0).await;
+    let (_, _, second) = accept_one(db, &on, "ann", "order 2", 0).await;
+    let mut elsewhere = message(db, other_bot, "ben", "3", "50%");
+    let mut skipped = trace(db, other_bot, elsewhere.row.id, None, "filter");
+    skipped.status = TraceStatus::Skipped;
+    let third = skipped.id;
+    elsewhere.routes.push(AcceptRoute { channel_id: ChannelId::from_u128(0), trace: skipped, taken: None });
+    db.store.accept(batch(&leases[&other_bot], None, vec![elsewhere])).await.unwrap();
+    let theirs = message(db, foreign, "ann", "4", "order 4");
+    let their_trace = trace(db, foreign, theirs.row.id, None, "x");
+    db.store.accept(batch(&leases[&foreign], None, vec![theirs])).await.unwrap();
+    let theirs = insert(db, their_trace).await;
+    let replay =
+        NewTrace { replay_of: Some(first), ..trace(db, on.bot, first_message, Some(on.channel), "r") };
+    let replay = insert(db, replay).await;
+    let plugin: PluginId = db.ids.next();
+    let step = |name, status, detail| {
+        serde_json::to_string(&Step::new(name, "x", status, START, START, detail)).unwrap()
+    };
+    let ran = step(StepName::PluginOnRequest, TraceStatus::Ok, json!({ "plugin_id": plugin }));
+    let responded = step(StepName::Response, TraceStatus::Error, json!({ "status": 503, "body": "\\ \"" }));
+    let failed = TraceUpdate {
+        status: Some(TraceStatus::Error),
+        steps: format!("{ran},{responded}"),
+        ..update(second, "")
+    };
+    commit!(db, |tx| tx.traces().update(&[&failed]).await).unwrap();
+
+    let many: ReplayId = db.ids.next();
+    db.sql(format!(
+        "INSERT INTO replays (id, owner_id, refused, created_at) VALUES ('{many}', '{}', '[]', 0)",
+        on.owner
+    ))
+    .await;
+    for replayed in [replay, theirs] {
+        db.sql(format!("INSERT INTO replay_traces (replay_id, trace_id) VALUES ('{many}', '{replayed}')"))
+            .await;
+    }
+
+    let all = TraceSearch::default;
+    let q = |q: &str| TraceSearch { q: Some(q.to_owned()), ..all() };
+    let hour = Duration::from_secs(3600);
+    for (search, expected) in [
+        (all(), &[replay, third, second, first][..]),
+        (TraceSearch { bot_id: Some(other_bot), ..all() }, &[third]),
+        (TraceSearch { bot_id: Some(foreign), ..all() }, &[]),
+        (
+            TraceSearch { channel_id: Some(on.channel), bot_id: Some(on.bot), ..all() },
+            &[replay, second, first],
+        ),
+        (TraceSearch { status: Some(TraceStatus::Error), ..all() }, &[second]),
+        (TraceSearch { status: Some(TraceStatus::Skipped), ..all() }, &[third]),
+        (TraceSearch { status: Some(TraceStatus::Pending), ..all() }, &[replay, first]),
+        (TraceSearch { status: Some(TraceStatus::Error), bot_id: Some(other_bot), ..all() }, &[]),
+        (TraceSearch { message_id: Some(first_message), ..all() }, &[replay, first]),
+        (TraceSearch { replay_of: Some(first), ..all() }, &[replay]),
+        (TraceSearch { replay_id: Some(many), ..all() }, &[replay]),
+        (TraceSearch { replay_id: Some(many), status: Some(TraceStatus::Error), ..all() }, &[]),
+        (TraceSearch { replay_id: Some(many), replay_of: Some(first), ..all() }, &[replay]),
+        (TraceSearch { replay_id: Some(ReplayId::MAX), ..all() }, &[]),
+        (TraceSearch { since: Some(START + hour), ..all() }, &[]),
+        (TraceSearch { until: Some(START + hour), ..all() }, &[replay, third, second, first]),
+        (TraceSearch { failed_step: Some(StepName::Response), ..all() }, &[second]),
+        (TraceSearch { failed_step: Some(StepName::Request), ..all() }, &[]),
+        (TraceSearch { http_status: Some(503), ..all() }, &[second]),
+        (TraceSearch { http_status: Some(50), ..all() }, &[]),
+        (TraceSearch { plugin_id: Some(plugin), ..all() }, &[second]),
+        (TraceSearch { plugin_id: Some(PluginId::MAX), ..all() }, &[]),
+        (q("ORDER"), &[replay, second, first]),
+        (q("0%"), &[third]),
+        (q(&first.to_string()), &[first]),
+        (q(&first_message.to_string()), &[replay, first]),
+        (q(&theirs.to_string()), &[]),
+    ] {
+        let mut read = db.store.read().await.unwrap();
+        let page = PageRequest::default();
+        let (_, ids) = read.traces().search(Some(on.owner), &search, &page, 100).await.unwrap();
+        assert_eq!(ids, expected, "{search:?}");
+        let listed = read.traces().listed(&ids).await.unwrap();
+        assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), ids);
+        assert!(listed.iter().all(|row| row.steps.is_empty()));
+    }
+}
+
+async fn the_outcome_of_a_message_is_the_newest_trace_of_each_channel(db: &Db) {
+    let on = stage(db).await;
+    let (message, delivery, first) = accept_one(db, &on, "ann", "1", 0).await;
+    let (other, ..) = accept_one(db, &on, "ann", "2", 0).await;
+    let due = (START + Duration::from_secs(60)).as_millis();
+    db.sql(format!("UPDATE deliveries SET state = 'parked', due_at = {due} WHERE id = '{delivery}'")).await;
+    let outcomes =
+        async |ids: &[MessageId]| db.store.read().await.unwrap().traces().outcomes(ids).await.unwrap();
+    let found = outcomes(&[message]).await;
+    assert_eq!(found.len(), 1);
+    let outcome = &found[0];
+    assert_eq!(
+        (outcome.message_id, outcome.trace_id, outcome.channel_id),
+        (message, first, Some(on.channel))
+    );
+    assert_eq!((outcome.channel_name.as_deref(), outcome.status), (Some("channel"), TraceStatus::Pending));
+    assert_eq!((outcome.attempts, outcome.reason.as_deref()), (0, Some("received")));
+    assert_eq!(outcome.next_attempt_at, Some(START + Duration::from_secs(60)));
+
+    let done = update(first, "status 200");
+    commit!(db, |tx| tx.traces().update(&[&done]).await).unwrap();
+    let found = outcomes(&[message, other]).await;
+    assert_eq!(found.len(), 2);
+    assert_eq!((found[0].status, found[0].attempts, &found[0].reason), (TraceStatus::Ok, 1, &None));
+    let replay =
+        NewTrace { replay_of: Some(first), ..trace(db, on.bot, message, Some(on.channel), "replay") };
+    let replay = insert(db, replay).await;
+    let of_app = insert(db, trace(db, on.bot, message, None, "app")).await;
+    let found = outcomes(&[message]).await;
+    assert_eq!(found.iter().map(|outcome| outcome.trace_id).collect::<Vec<_>>(), [replay, of_app]);
+}
 
 async fn insert(db: &Db, new: NewTrace) -> TraceId {
     let id = new.id;

@@ -124,6 +124,36 @@ pub struct SetAiArgs {
 pub struct SetFilterArgs {
     #[command(flatten)]
     pub which: Which,
+    #[command(flatten)]
+    pub filter: FilterFlags,
+    #[command(flatten)]
+    pub hub: HubArgs,
+}
+
+/// Test a filter on the last messages of the bot, without changing the channel
+///
+/// Without flags, tests the current filter. Prints for each message whether it passes, or the rule that rejects it.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli channels test-filter orders --bot demo --keywords order\n  hub-cli channels test-filter orders --bot demo --expression \"content.size() > 10\" --last 100\n\nSee also: hub-cli channels set-filter",
+    add = Ends(&[(0, "tested"), (2, "invalid value"), (6, "the file is unreadable")]),
+    add = Fields::own(&["message_id", "from_user_id", "excerpt", "created_at", "passed", "reason"])
+)]
+pub struct TestFilterArgs {
+    #[command(flatten)]
+    pub which: Which,
+    #[command(flatten)]
+    pub filter: FilterFlags,
+    /// Number of messages
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub last: u32,
+    #[command(flatten)]
+    pub hub: HubArgs,
+}
+
+/// The filter of a command.
+#[derive(Debug, Args)]
+pub struct FilterFlags {
     /// Senders, separated by commas
     #[arg(long, value_name = "IDS", value_delimiter = ',')]
     pub user_ids: Option<Vec<String>>,
@@ -145,6 +175,4 @@ pub struct SetFilterArgs {
     /// JSON of the filter, as the HTTP API takes it; - reads stdin. Flags override it
     #[arg(long, short = 'f', value_name = "FILE")]
     pub file: Option<String>,
-    #[command(flatten)]
-    pub hub: HubArgs,
 }

@@ -3,7 +3,7 @@ use serde::Serialize;
 
 use super::{
     ChannelPluginsCommand, Confirm, Ends, Fields, HubArgs, ListArgs, SetAiArgs, SetFilterArgs,
-    SetWebSocketArgs, SetWebhookArgs,
+    SetWebSocketArgs, SetWebhookArgs, TestFilterArgs,
 };
 
 /// Manage the channels of a bot
@@ -17,10 +17,13 @@ pub enum ChannelsCommand {
     #[command(alias = "rm")]
     Delete(ChannelsDeleteArgs),
     RotateKey(ChannelsRotateKeyArgs),
+    Clients(ChannelsClientsArgs),
+    TestAi(ChannelsTestAiArgs),
     SetWebhook(Box<SetWebhookArgs>),
     SetWebsocket(Box<SetWebSocketArgs>),
     SetAi(Box<SetAiArgs>),
     SetFilter(Box<SetFilterArgs>),
+    TestFilter(Box<TestFilterArgs>),
     #[command(subcommand)]
     Plugins(ChannelPluginsCommand),
 }
@@ -152,6 +155,41 @@ pub struct ChannelsRotateKeyArgs {
     /// Hours for which the old key stays valid, 1 to 72: 24 or 24h
     #[arg(long, value_name = "HOURS", value_parser = super::hours)]
     pub grace: Option<u32>,
+    #[command(flatten)]
+    pub hub: HubArgs,
+}
+
+/// List the WebSocket clients of a channel, or disconnect one
+///
+/// Only clients of the node that responds are listed; those of other nodes are counted.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli channels clients orders --bot demo\n  hub-cli channels clients orders --bot demo --disconnect sock_01KAJ6Z8QH0000000000000000\n\nSee also: hub-cli listen, hub-cli channels rotate-key",
+    add = Ends(&[(7, "unreachable, or no server is running")]),
+    add = Fields::own(&["clients", "on_other_nodes", "id", "disconnected"])
+)]
+pub struct ChannelsClientsArgs {
+    #[command(flatten)]
+    pub which: Which,
+    /// Id of the client whose connection is closed; it may connect again
+    #[arg(long, value_name = "CLIENT")]
+    pub disconnect: Option<String>,
+    #[command(flatten)]
+    pub hub: HubArgs,
+}
+
+/// Ask the model of a channel one question, with the settings of its AI sink
+///
+/// Nothing is sent to anyone; the tokens count as those of the channel.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli channels test-ai orders --bot demo\n  hub-cli channels test-ai orders --bot demo --json=ok,duration_ms\n\nSee also: hub-cli channels set-ai, hub-cli ai-config test",
+    add = Ends(&[(0, "the model responded"), (1, "it did not")]),
+    add = Fields::of("testAiSink")
+)]
+pub struct ChannelsTestAiArgs {
+    #[command(flatten)]
+    pub which: Which,
     #[command(flatten)]
     pub hub: HubArgs,
 }

@@ -7,7 +7,7 @@ use clap::{Command, builder::StyledStr};
 /// Every command, once.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Everyday", &["demo", "send", "tail", "listen", "replay", "traces", "signature"]),
-    ("Manage", &["bots", "channels", "apps", "sim"]),
+    ("Manage", &["bots", "channels", "apps", "sim", "events"]),
     ("Plugins", &["plugins", "debug"]),
     ("Admin", &["users", "stats", "audit", "ai-config", "db", "doctor"]),
     (

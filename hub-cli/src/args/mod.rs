@@ -21,6 +21,7 @@ mod confirm;
 mod db;
 mod debug;
 mod doctor;
+mod events;
 mod exit_codes;
 mod groups;
 mod help;
@@ -53,6 +54,7 @@ pub use confirm::Confirm;
 pub use db::*;
 pub use debug::*;
 pub use doctor::*;
+pub use events::*;
 use exit_codes::Ends;
 pub use help::*;
 pub use hub::*;
@@ -154,6 +156,7 @@ pub enum Command {
     Profiles(ProfilesCommand),
     Send(SendArgs),
     Tail(TailArgs),
+    Events(EventsArgs),
     Listen(Box<ListenArgs>),
     Replay(Box<ReplayArgs>),
     #[command(subcommand, alias = "trace")]

@@ -13,7 +13,7 @@ use super::{Confirm, Ends, Fields, HubArgs, SecretArgs, TraceFilterArgs};
 /// out of them.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli replay tr_01KAJ6Z8QH0000000000000000\n  hub-cli replay --bot demo --channel orders --status error --since 2h --yes\n  hub-cli replay --bot demo --since 1d --to http://localhost:3000/hook --compare\n  hub-cli replay --from traces.jsonl --to http://localhost:3000/hook --resign --secret-file hook.secret --rate 50\n  hub-cli replay --from traces.jsonl --to http://localhost:3000/hook --through-plugins --script tagger.js --dry-run\n  cut -f1 failed.tsv | hub-cli replay - --yes\n
+    after_help = "Examples:\n  hub-cli replay tr_01KAJ6Z8QH0000000000000000\n  hub-cli replay --bot demo --channel orders --status error --since 2h --yes\n  hub-cli replay --bot demo --since 1d --to http://localhost:3000/hook --compare\n  hub-cli replay --from traces.jsonl --to http://localhost:3000/hook --resign --secret-file hook.secret --rate 50\n  hub-cli replay --from traces.jsonl --to http://localhost:3000/hook --through-plugins --script tagger.js --dry-run\n  cut -f1 failed.tsv | hub-cli replay - --yes\n  hub-cli replay --bot demo --status error --bulk --dry-run\n
 Recordings contain no secrets: in recorded bodies they are replaced by ***, and headers with secrets are left out.
 Each result is a row: trace, outcome, status, milliseconds, reason, difference, new trace.\n\nSee also: hub-cli traces export, hub-cli listen",
     add = Ends(&[(0, "all were answered with 2xx"), (1, "none was sent"), (2, "wrong usage or not confirmed"), (3, "some were"), (6, "a file is invalid"), (7, "unreachable, or no server is running"), (9, "a response differs (--compare)"), (130, "interrupted")]),
@@ -59,6 +59,11 @@ pub struct ReplayHow {
     /// Send the recorded request from this machine, signed with the secret; the default with --to and a secret
     #[arg(long)]
     pub resign: bool,
+    /// With one request to the hub for all, at most 1000; it continues if this command is interrupted
+    #[arg(long, conflicts_with_all = [
+        "from", "as_recorded", "resign", "script", "rate", "concurrency", "compare", "stop_on_fail", "resume_from"
+    ])]
+    pub bulk: bool,
     /// Plugin to run on this machine, in the order of the flags; may be repeated
     #[arg(long, value_name = "FILE", requires = "through_plugins")]
     pub script: Vec<PathBuf>,

@@ -11,6 +11,9 @@ pub enum TracesCommand {
     #[command(alias = "ls")]
     List(TracesListArgs),
     Show(TracesShowArgs),
+    Explain(TracesExplainArgs),
+    Attempt(TracesAttemptArgs),
+    Cancel(TracesCancelArgs),
     Export(TracesExportArgs),
     Diff(TracesDiffArgs),
     ToTest(TracesToTestArgs),
@@ -76,6 +79,54 @@ pub struct TracesShowArgs {
     /// Requests and responses as an HTTP archive (HAR), for browsers and proxies
     #[arg(long, conflicts_with_all = ["raw", "curl"])]
     pub har: bool,
+    #[command(flatten)]
+    pub hub: HubArgs,
+}
+
+/// Explain why a message did or did not arrive, and what solves the problem
+///
+/// From what the hub has stored: the bot, the channel, the newest trace of the message in it and its deliveries.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli traces explain tr_01KAJ6Z8QH0000000000000000\n  hub-cli traces explain msg_01KAJ6Z8QH0000000000000000 --channel orders\n  hub-cli traces explain tr_01KAJ6Z8QH0000000000000000 --json=verdict,remedy\n\nSee also: hub-cli traces show",
+    add = Ends(&[(0, "explained"), (5, "no such trace, message, channel or hub")]),
+    add = Fields::of("explainMessage")
+)]
+pub struct TracesExplainArgs {
+    /// Id of a trace or of a message
+    #[arg(value_name = "TRACE|MESSAGE")]
+    pub id: String,
+    /// Channel to explain: its id or name [default: that of the trace, or the one with the worst outcome]
+    #[arg(long)]
+    pub channel: Option<String>,
+    #[command(flatten)]
+    pub hub: HubArgs,
+}
+
+/// Attempt a parked delivery now
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli traces attempt tr_01KAJ6Z8QH0000000000000000\n  hub-cli traces attempt tr_01KAJ6Z8QH0000000000000000 --json\n\nSee also: hub-cli traces explain, hub-cli replay",
+    add = Ends(&[(6, "no delivery of the trace is parked")]),
+    add = Fields::own(&["trace_id"])
+)]
+pub struct TracesAttemptArgs {
+    /// Id of the trace
+    pub trace: String,
+    #[command(flatten)]
+    pub hub: HubArgs,
+}
+
+/// Cancel a parked delivery; it can be replayed
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  hub-cli traces cancel tr_01KAJ6Z8QH0000000000000000\n  hub-cli traces cancel tr_01KAJ6Z8QH0000000000000000 --json\n\nSee also: hub-cli traces explain, hub-cli replay",
+    add = Ends(&[(6, "no delivery of the trace is parked")]),
+    add = Fields::own(&["trace_id"])
+)]
+pub struct TracesCancelArgs {
+    /// Id of the trace
+    pub trace: String,
     #[command(flatten)]
     pub hub: HubArgs,
 }

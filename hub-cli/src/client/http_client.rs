@@ -6,14 +6,14 @@ use http::{HeaderMap, StatusCode};
 use hub_core::{
     ErrorCode,
     delivery::retry::retry_after,
-    egress::{Call, Egress, EgressConfig},
+    egress::{Call, Egress, EgressConfig, EgressError},
     secret::Secret,
     time::{Clock, Stopwatch, Timestamp},
 };
 use serde_json::Value;
 use url::{Host, Url};
 
-use super::{Query, Request, address_of};
+use super::{Query, Request, address_of, event_stream::Ended};
 use crate::{
     exit::{Exit, Failure},
     printer::{print_note, print_request},
@@ -22,6 +22,8 @@ use crate::{
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum total wait of a call for a rate limit; limits are per minute.
 const MAX_WAIT: Duration = Duration::from_secs(120);
+/// Maximum duration of a stream; then it is requested again.
+const MAX_STREAM: Duration = Duration::from_secs(30 * 60);
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE: usize = 16 << 20;
 
@@ -106,16 +108,7 @@ impl HttpClient {
             self.announce_server();
         }
         let url = request.url(&self.base);
-        let mut headers = HeaderMap::new();
-        headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
-        let agent = concat!("hub-cli/", env!("CARGO_PKG_VERSION"));
-        headers.insert(http::header::USER_AGENT, http::HeaderValue::from_static(agent));
-        if let Some(token) = &self.token {
-            let bearer = http::HeaderValue::try_from(format!("Bearer {}", token.expose()));
-            let mut bearer = bearer.map_err(|_| Failure::usage("the key contains invalid characters"))?;
-            bearer.set_sensitive(true);
-            headers.insert(http::header::AUTHORIZATION, bearer);
-        }
+        let headers = self.headers()?;
         let call = || -> Result<Call, Failure> {
             Ok(Call {
                 method: method.parse().map_err(|_| Failure::usage("not a method"))?,
@@ -131,11 +124,7 @@ impl HttpClient {
             let call = call()?;
             print_request(|| format!("> {method} {url}"));
             let asked = Stopwatch::start();
-            let answer = self.egress.send(call).await.map_err(|error| {
-                let mut failure = Failure::unreachable(format!("no hub at {}", self.base));
-                failure.causes.push(error.to_string());
-                failure.with_hint("is the server running? for another address use --server")
-            })?;
+            let answer = self.egress.send(call).await.map_err(|error| self.unreachable(&error))?;
             print_request(|| {
                 let (millis, size) = (asked.elapsed().as_millis(), answer.body.len());
                 format!("< {} in {millis} ms, {size} bytes", answer.status)
@@ -151,18 +140,66 @@ impl HttpClient {
         if answer.status.is_success() && document["success"] == true {
             return Ok(document);
         }
-        let Some(failure) = Failure::of_response(&document) else {
-            let what = format!("{} is not a hub: it responded {}", self.base, answer.status);
-            return Err(Failure::unreachable(what));
+        Err(self.refused(answer.status, &document))
+    }
+
+    /// Follows a stream of events until it ends.
+    pub async fn follow(&self, path: &str, query: &Query<'_>, stream: &mut dyn Ended) -> Result<(), Failure> {
+        let url = self.address(path, query);
+        print_request(|| format!("> GET {url}"));
+        let call = Call {
+            method: http::Method::GET,
+            url: self.egress.check_url(url.as_str())?,
+            headers: self.headers()?,
+            body: bytes::Bytes::new(),
+            deadline: MAX_STREAM,
+            max_answer: usize::MAX,
+        };
+        // A stream that breaks or takes its time ends like any other.
+        let ended = self.egress.read(call, stream).await;
+        if let Some(failure) = stream.failure() {
+            return Err(failure);
+        }
+        if !stream.status().is_success() {
+            return Err(self.refused(stream.status(), &stream.body()));
+        }
+        ended.map_err(|error| self.unreachable(&error))
+    }
+
+    fn headers(&self) -> Result<HeaderMap, Failure> {
+        let mut headers = HeaderMap::new();
+        headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+        let agent = concat!("hub-cli/", env!("CARGO_PKG_VERSION"));
+        headers.insert(http::header::USER_AGENT, http::HeaderValue::from_static(agent));
+        if let Some(token) = &self.token {
+            let bearer = http::HeaderValue::try_from(format!("Bearer {}", token.expose()));
+            let mut bearer = bearer.map_err(|_| Failure::usage("the key contains invalid characters"))?;
+            bearer.set_sensitive(true);
+            headers.insert(http::header::AUTHORIZATION, bearer);
+        }
+        Ok(headers)
+    }
+
+    fn unreachable(&self, error: &EgressError) -> Failure {
+        let mut failure = Failure::unreachable(format!("no hub at {}", self.base));
+        failure.causes.push(error.to_string());
+        failure.with_hint("is the server running? for another address use --server")
+    }
+
+    /// The failure in a response.
+    fn refused(&self, status: StatusCode, document: &Value) -> Failure {
+        let Some(failure) = Failure::of_response(document) else {
+            let what = format!("{} is not a hub: it responded {status}", self.base);
+            return Failure::unreachable(what);
         };
         let failure = failure.with_server(&self.base, document["error"]["request_id"].as_str());
-        Err(match failure.exit {
+        match failure.exit {
             Exit::Denied if failure.code == ErrorCode::Forbidden.as_str() => {
                 failure.with_hint("this needs an administrator, or a session in a browser")
             }
             Exit::Denied => failure.with_hint("hub-cli login, or a valid API key in HUB_TOKEN"),
             _ => failure,
-        })
+        }
     }
 }
 

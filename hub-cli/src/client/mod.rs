@@ -8,12 +8,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::Url;
 
+mod event_stream;
 mod http_client;
 mod in_process;
 mod lookup;
 mod target;
 mod traces;
 
+pub use event_stream::EventStream;
 use http_client::HttpClient;
 pub use http_client::is_loopback;
 use in_process::InProcessClient;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{secret::first_line, text_or_stdin};
 use crate::{
-    args::{AiConfigSetArgs, HubArgs},
+    args::{AiConfigSetArgs, ChannelsTestAiArgs, HubArgs},
     context::Context,
     document::{cell, without_nulls},
     exit::{Exit, Failure},
@@ -59,6 +59,18 @@ pub async fn set(args: AiConfigSetArgs, cx: &Context) -> Result<(), Failure> {
 pub async fn test(hub: HubArgs, cx: &Context) -> Result<(), Failure> {
     let client = cx.hub(&hub).await?;
     let test = client.post(&format!("{PATH}/test"), &Value::Null).await?;
+    print_test(test, cx)
+}
+
+pub async fn test_channel(args: ChannelsTestAiArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
+    let place = client.channel_ref(&args.which.bot, &args.which.channel).await?;
+    let test = client.post(&format!("{}/ai/test", place.path()), &Value::Null).await?;
+    print_test(test, cx)
+}
+
+/// Prints the result of a test.
+fn print_test(test: Value, cx: &Context) -> Result<(), Failure> {
     let (model, class) = (cell(&test, "model"), cell(&test["error"], "class"));
     let answered = test["ok"] == true;
     let text = if answered {
@@ -71,6 +83,8 @@ pub async fn test(hub: HubArgs, cx: &Context) -> Result<(), Failure> {
     if answered {
         return Ok(());
     }
+    // Where none is configured, none has a name.
+    let model = if model.is_empty() { "the model" } else { &model };
     Err(Failure::new(Exit::Failed, "UPSTREAM_ERROR", format!("{model} did not respond: {class}")))
 }
 

@@ -10,12 +10,15 @@ use serde_json::{Map, Value, json};
 
 use super::{channels::state, read_file, secret::first_line, waterfall};
 use crate::{
-    args::{SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile, Which},
+    args::{
+        FilterFlags, SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile,
+        TestFilterArgs, Which,
+    },
     client::{ChannelRef, Client, read},
     context::Context,
-    document::cell,
+    document::{cell, cells},
     exit::{Exit, Failure},
-    printer::Printer,
+    printer::{List, Printer},
 };
 
 pub async fn set_webhook(args: SetWebhookArgs, cx: &Context) -> Result<Exit, Failure> {
@@ -89,16 +92,40 @@ pub async fn set_ai(args: SetAiArgs, cx: &Context) -> Result<(), Failure> {
 pub async fn set_filter(args: SetFilterArgs, cx: &Context) -> Result<(), Failure> {
     let client = cx.hub(&args.hub).await?;
     let (place, channel) = find(&client, &args.which).await?;
-    let before = if args.clear { json!({ "filter": {} }) } else { channel };
-    let mut draft = Draft::of(&before, Part::Filter, args.file.as_deref())?;
-    draft.put("user_ids", args.user_ids);
-    draft.put("keywords", args.keywords);
-    draft.put("message_types", args.message_types);
-    draft.put("match", args.mode);
-    draft.put("expression", args.expression);
+    let draft = args.filter.draft(channel)?;
     let channel = draft.store(&client, place).await?;
     let text = format!("filter {}", channel["filter"]);
     print(channel, &text, &cx.printer)
+}
+
+pub async fn test_filter(args: TestFilterArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
+    let (place, channel) = find(&client, &args.which).await?;
+    let filter = args.filter.draft(channel)?.settings;
+    let body = json!({ "filter": filter, "last": args.last });
+    let mut tested = client.post(&format!("{}/filter/test", place.path()), &body).await?;
+    let count = tested["messages"].as_array().map_or(0, Vec::len);
+    cx.printer.note(&format!("{} of {count} messages pass", cell(&tested, "passed")));
+    let page = json!({ "items": tested["messages"].take() });
+    let row = |message: &Value| {
+        cells(message, ["message_id", "created_at", "from_user_id", "reason", "excerpt"]).to_vec()
+    };
+    let columns = &["MESSAGE ID", "AT", "FROM", "RESULT", "TEXT"];
+    cx.printer.list(List::of(page, columns, row, "the bot has received no messages"))
+}
+
+impl FilterFlags {
+    /// The filter of the flags, based on the current one unless the flags say otherwise.
+    fn draft(self, channel: Value) -> Result<Draft, Failure> {
+        let before = if self.clear { json!({ "filter": {} }) } else { channel };
+        let mut draft = Draft::of(&before, Part::Filter, self.file.as_deref())?;
+        draft.put("user_ids", self.user_ids);
+        draft.put("keywords", self.keywords);
+        draft.put("message_types", self.message_types);
+        draft.put("match", self.mode);
+        draft.put("expression", self.expression);
+        Ok(draft)
+    }
 }
 
 async fn find(client: &Client, which: &Which) -> Result<(ChannelRef, Value), Failure> {

@@ -1,11 +1,12 @@
 //! `channels list`, `show`, `create`, `edit`, `delete`, `rotate-key`.
 
+use hub_core::id::SocketId;
 use serde_json::{Value, json};
 
 use crate::{
     args::{
-        ChannelArgs, ChannelsCreateArgs, ChannelsDeleteArgs, ChannelsEditArgs, ChannelsListArgs,
-        ChannelsRotateKeyArgs,
+        ChannelArgs, ChannelsClientsArgs, ChannelsCreateArgs, ChannelsDeleteArgs, ChannelsEditArgs,
+        ChannelsListArgs, ChannelsRotateKeyArgs,
     },
     context::Context,
     document::{cell, without_nulls},
@@ -99,6 +100,32 @@ pub async fn rotate_key(args: ChannelsRotateKeyArgs, cx: &Context) -> Result<(),
         "id": place.channel, "api_key": made["api_key"], "old_key_expires_at": made["old_key_expires_at"],
     });
     cx.printer.one(document, &key)
+}
+
+pub async fn clients(args: ChannelsClientsArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
+    client.expect_running_server().await?;
+    let path = format!("{}/clients", client.channel_ref(&args.which.bot, &args.which.channel).await?.path());
+    if let Some(id) = &args.disconnect {
+        let id: SocketId = id.parse().map_err(|_| Failure::not_found(format!("there is no client {id}")))?;
+        client.delete(&format!("{path}/{id}")).await?;
+        return cx.printer.one(json!({ "id": id, "disconnected": true }), &format!("disconnected {id}"));
+    }
+    let found = client.get(&path).await?;
+    let mut text = String::new();
+    for client in found["clients"].as_array().into_iter().flatten() {
+        let columns = ["id", "address", "user_agent", "connected_at", "sent_seq", "acked_seq", "lag"];
+        let row = columns.map(|name| crate::screen::clean(&cell(client, name)));
+        text = format!("{text}{}\n", row.join("\t"));
+    }
+    let others = &found["on_other_nodes"];
+    if *others != json!(0) {
+        cx.printer.note(&format!("{others} more on other nodes of the hub"));
+    }
+    if text.is_empty() {
+        cx.printer.note("no client is connected to this node");
+    }
+    cx.printer.one(found, text.trim_end())
 }
 
 /// Whether a channel or a sink is enabled.

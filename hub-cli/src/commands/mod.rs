@@ -13,6 +13,7 @@ mod db;
 mod debug;
 mod demo;
 mod doctor;
+mod events;
 mod help;
 mod listen;
 mod login;
@@ -85,6 +86,7 @@ async fn dispatch(command: Command, cx: &Context) -> Result<Exit, Failure> {
         Command::Profiles(command) => profiles::run(command, &cx.printer).await?,
         Command::Send(args) => send::run(args, cx).await?,
         Command::Tail(args) => tail::run(args, cx).await?,
+        Command::Events(args) => events::run(args, cx).await?,
         Command::Listen(args) => listen::run(*args, cx).await?,
         Command::Bots(command) => bots::run(command, cx).await?,
         Command::Channels(ChannelsCommand::List(args)) => channels::list(args, cx).await?,
@@ -93,6 +95,8 @@ async fn dispatch(command: Command, cx: &Context) -> Result<Exit, Failure> {
         Command::Channels(ChannelsCommand::Edit(args)) => channels::edit(args, cx).await?,
         Command::Channels(ChannelsCommand::Delete(args)) => channels::delete(args, cx).await?,
         Command::Channels(ChannelsCommand::RotateKey(args)) => channels::rotate_key(args, cx).await?,
+        Command::Channels(ChannelsCommand::Clients(args)) => channels::clients(args, cx).await?,
+        Command::Channels(ChannelsCommand::TestAi(args)) => ai_config::test_channel(args, cx).await?,
         Command::Replay(args) => return replay::run(*args, cx).await,
         Command::Traces(command) => traces::run(command, cx).await?,
         Command::Signature(command) => return signature::run(command, &cx.printer),
@@ -105,6 +109,7 @@ async fn dispatch(command: Command, cx: &Context) -> Result<Exit, Failure> {
         }
         Command::Channels(ChannelsCommand::SetAi(args)) => channel_sinks::set_ai(*args, cx).await?,
         Command::Channels(ChannelsCommand::SetFilter(args)) => channel_sinks::set_filter(*args, cx).await?,
+        Command::Channels(ChannelsCommand::TestFilter(args)) => channel_sinks::test_filter(*args, cx).await?,
         Command::Channels(ChannelsCommand::Plugins(command)) => channel_plugins::run(command, cx).await?,
         Command::Plugins(command) => return plugins::run(command, cx).await,
         Command::Apps(command) => apps::run(command, cx).await?,

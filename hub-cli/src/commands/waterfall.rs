@@ -153,7 +153,8 @@ fn detail(step: &Step) -> String {
         _ => text("error"),
     };
     if !error.is_empty() {
-        return error;
+        let phase = step.detail["error"]["phase"].as_str().map(|phase| format!("failed at {phase}: "));
+        return format!("{}{error}{}", phase.unwrap_or_default(), phases(&step.detail));
     }
     match step.name {
         StepName::Received if step.detail["replay_of"].is_string() => {
@@ -161,7 +162,7 @@ fn detail(step: &Step) -> String {
         }
         StepName::Received => text("msg_type"),
         StepName::Filter if step.detail["reason"].is_null() => "matched".to_owned(),
-        StepName::Request => format!("{} {}", text("method"), text("url")),
+        StepName::Request => format!("{} {}{}", text("method"), text("url"), phases(&step.detail)),
         StepName::Response => format!("{} {}", text("status"), text("body")),
         StepName::Reply => format!("{} to {}", text("state"), text("to")),
         StepName::PluginOnRequest | StepName::PluginOnResponse => {
@@ -173,6 +174,15 @@ fn detail(step: &Step) -> String {
         _ if width(&step.detail.to_string()) > 2 => step.detail.to_string(),
         _ => String::new(),
     }
+}
+
+/// Measured phases of a request: ` (dns 3 ms, connect 11 ms)`.
+fn phases(detail: &Value) -> String {
+    let measured = [("dns", "dns_ms"), ("connect", "connect_ms"), ("first byte", "first_byte_ms")]
+        .into_iter()
+        .filter_map(|(text, name)| Some(format!("{text} {}", duration(detail["phases"][name].as_u64()?))));
+    let measured: Vec<_> = measured.collect();
+    if measured.is_empty() { String::new() } else { format!(" ({})", measured.join(", ")) }
 }
 
 #[cfg(test)]
@@ -212,6 +222,13 @@ mod tests {
         assert_eq!(announced("2026-01-02T03:10:00.000Z"), "  next attempt in 5.0 min, attempt 2 of 8");
         assert_eq!(announced("2026-01-02T03:04:59.000Z"), "  next attempt now, attempt 2 of 8");
         assert_eq!(next_attempt(&trace(Value::Null), now), None);
+    }
+
+    #[test]
+    fn the_phases_of_a_measured_request_are_named() {
+        let detail = serde_json::json!({ "phases": { "dns_ms": 3, "first_byte_ms": 1_200 } });
+        assert_eq!(phases(&detail), " (dns 3 ms, first byte 1.2 s)");
+        assert_eq!(phases(&serde_json::json!({})), "");
     }
 
     #[test]

@@ -46,9 +46,10 @@ pub fn leaves() -> Vec<(String, Vec<String>)> {
 }
 
 /// What goes on until someone interrupts it: what is on stderr once it is at work, and how it then ends.
-const UNTIL_INTERRUPTED: [(&str, &str, i32); 7] = [
+const UNTIL_INTERRUPTED: [(&str, &str, i32); 8] = [
     ("login", "code: ", 130),
     ("tail", "ready", 130),
+    ("events", "ready", 130),
     ("listen", "ready channel=", 130),
     ("bots bind", "show this as a QR code: ", 130),
     ("apps authorize", "Open this in a browser", 130),
@@ -57,14 +58,19 @@ const UNTIL_INTERRUPTED: [(&str, &str, i32); 7] = [
 ];
 
 /// What asks a server, or the simulator of one; all else works on files.
-const NEEDS_A_SERVER: [&str; 6] =
-    ["login", "listen", "bots bind", "bots reconnect", "apps authorize", "sim "];
+const NEEDS_A_SERVER: [&str; 7] =
+    ["login", "events", "listen", "bots bind", "bots reconnect", "apps authorize", "sim "];
 
 /// Those that do not end with 0: their examples name what is not there, or is there already.
-const EXIT_CODES: [(&str, i32); 14] = [
+const EXIT_CODES: [(&str, i32); 18] = [
     // No one works on these files.
     ("replay", 7),
+    ("channels clients", 7),
+    ("channels test-ai", 1),
     ("traces to-test", 5),
+    // No delivery is parked.
+    ("traces attempt", 6),
+    ("traces cancel", 6),
     ("signature verify", 9),
     // The surroundings have a channel of that name.
     ("channels create", 6),

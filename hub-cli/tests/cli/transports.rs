@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Commands that read a hub, with arguments; `TRACE` is replaced by the id of a trace.
-const READS: [(&str, &[&str]); 24] = [
+const READS: [(&str, &[&str]); 26] = [
     ("bots list", &[]),
     ("bots show", &["demo"]),
     ("bots status", &["demo"]),
@@ -18,10 +18,12 @@ const READS: [(&str, &[&str]); 24] = [
     ("bots messages", &["demo"]),
     ("channels list", &["--bot", "demo"]),
     ("channels show", &["demo", "--bot", "demo"]),
+    ("channels test-filter", &["demo", "--bot", "demo", "--keywords", "order"]),
     ("channels plugins list", &["--bot", "demo", "--channel", "demo"]),
     ("tail", &["--bot", "demo", "--follow=false", "--since", "tr_00000000000000000000000000"]),
     ("traces list", &["--bot", "demo"]),
     ("traces show", &["TRACE"]),
+    ("traces explain", &["TRACE"]),
     ("traces export", &["--bot", "demo"]),
     ("traces diff", &["TRACE", "TRACE"]),
     ("plugins list", &["--author", "ada"]),
@@ -42,7 +44,7 @@ const READS_OF_CHANGING_VALUES: [(&str, &[&str]); 3] =
     [("stats", &[]), ("audit list", &["--limit", "1"]), ("ai-config show", &[])];
 
 /// Commands that change something, work without a hub, or work on its files alone.
-const OTHERS: [&str; 78] = [
+const OTHERS: [&str; 83] = [
     "demo",
     "login",
     "logout",
@@ -53,6 +55,9 @@ const OTHERS: [&str; 78] = [
     "send",
     "listen",
     "replay",
+    "events",
+    "traces attempt",
+    "traces cancel",
     "traces to-test",
     "signature sign",
     "signature verify",
@@ -64,6 +69,8 @@ const OTHERS: [&str; 78] = [
     "channels edit",
     "channels delete",
     "channels rotate-key",
+    "channels clients",
+    "channels test-ai",
     "channels set-webhook",
     "channels set-websocket",
     "channels set-ai",

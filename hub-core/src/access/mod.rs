@@ -8,7 +8,7 @@ pub use app_scopes::{AppScope, AppScopes};
 use hub_macros::FromRow;
 
 use crate::{
-    error::{Error, ErrorCode, Result},
+    error::{Error, ErrorCode, Reason, Result},
     id::{AppId, BotId, ChannelId, InstallationId, KeyId, SessionId, UserId},
     secret::KeyMark,
     words::words,
@@ -152,7 +152,7 @@ impl Actor {
     pub fn in_person(&self) -> Result<&UserActor> {
         let user = self.user()?;
         if user.key_id.is_some() {
-            return Err(forbidden("an API key cannot do this: sign in"));
+            return Err(forbidden("an API key cannot do this: sign in").with_reason(Reason::SessionRequired));
         }
         Ok(user)
     }

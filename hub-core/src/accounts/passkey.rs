@@ -223,7 +223,7 @@ impl Accounts<'_> {
                 });
                 admit.await?;
                 let me = self.find_me(id).await?.ok_or_else(not_signed_in)?;
-                Ok((Some(SignedIn { me: me.clone(), token }), me))
+                Ok((Some(self.signed_in(me.clone(), token)), me))
             }
         }
     }
@@ -311,7 +311,7 @@ impl Accounts<'_> {
         });
         open.await?;
         let me = self.find_me(user_id).await?.ok_or_else(wrong_passkey)?;
-        Ok(SignedIn { me, token })
+        Ok(self.signed_in(me, token))
     }
 
     /// The site that passkeys belong to: from the public URL alone, never from a request.

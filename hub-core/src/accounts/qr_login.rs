@@ -236,7 +236,7 @@ impl Accounts<'_> {
             .write(move |tx| Box::pin(async move { session.open(tx, None).await.map_err(|_| unknown()) }));
         open.await?;
         let me: Me = self.find_me(user_id).await?.ok_or_else(not_signed_in)?;
-        Ok(SignedIn { me, token })
+        Ok(self.signed_in(me, token))
     }
 
     /// Collects an API key of who confirmed the login, once: for programs, which keep no cookies.

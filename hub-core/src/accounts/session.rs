@@ -8,7 +8,7 @@ use crate::{
     access::{Actor, UserActor},
     accounts::{Accounts, Me, SignedIn, UserStatus, user::canonical_username},
     audit::Action,
-    error::{Error, ErrorCode, Result},
+    error::{Error, ErrorCode, Reason, Result},
     id::{SessionId, UserId},
     model::{
         audit::NewEntry,
@@ -123,7 +123,12 @@ impl Accounts<'_> {
         });
         open.await?;
         let me = self.find_me(user_id).await?.unwrap_or_else(|| Me::new(user, true));
-        Ok(SignedIn { me, token })
+        Ok(self.signed_in(me, token))
+    }
+
+    /// The user of a session that has just begun.
+    pub(super) fn signed_in(self, me: Me, token: Secret) -> SignedIn {
+        SignedIn { me: Me { fresh_until: Some(self.ctx.store.now() + RECENT_SIGN_IN), ..me }, token }
     }
 
     /// The user of a session that began recently. Sign-in methods can be added and removed only with such a session:
@@ -133,14 +138,24 @@ impl Accounts<'_> {
     /// `FORBIDDEN` otherwise.
     pub(super) async fn fresh_user(self, actor: &Actor) -> Result<UserActor> {
         let user = *actor.user()?;
-        let stale = || {
+        let stale = |reason| {
             Error::new(ErrorCode::Forbidden, "sign in again to change how you sign in")
                 .with_hint("this needs a session that was opened within the last 15 minutes")
+                .with_reason(reason)
         };
-        let session = user.session_id.ok_or_else(stale)?;
+        if user.session_id.is_none() {
+            return Err(stale(Reason::SessionRequired));
+        }
+        let fresh_until = self.fresh_until(&user).await?;
+        let is_fresh = fresh_until.is_some_and(|until| until > self.ctx.store.now());
+        if is_fresh { Ok(user) } else { Err(stale(Reason::SessionTooOld)) }
+    }
+
+    /// Until when the session of a user may change the ways to sign in; `None` without a session.
+    pub(super) async fn fresh_until(self, user: &UserActor) -> Result<Option<Timestamp>> {
+        let Some(session) = user.session_id else { return Ok(None) };
         let opened_at = self.ctx.store.read().await?.accounts().session_opened_at(session).await?;
-        let fresh = opened_at.is_some_and(|at| at + RECENT_SIGN_IN > self.ctx.store.now());
-        if fresh { Ok(user) } else { Err(stale()) }
+        Ok(opened_at.map(|at| at + RECENT_SIGN_IN))
     }
 
     /// Records a failed sign-in after the response. An unknown name is not recorded: people type passwords there.

@@ -31,6 +31,8 @@ pub struct Me {
     pub passkeys: u32,
     /// Names of the linked external providers.
     pub oauth_accounts: Vec<String>,
+    /// Until when the session may change the ways to sign in; `None` without a session.
+    pub fresh_until: Option<Timestamp>,
 }
 
 /// A request for an account.
@@ -196,7 +198,7 @@ impl Accounts<'_> {
                 Ok(user)
             })
         });
-        Ok(SignedIn { me: Me::new(admit.await?, true), token })
+        Ok(self.signed_in(Me::new(admit.await?, true), token))
     }
 
     /// Refuses early what [`Entry::admit`] would refuse anyway.
@@ -219,8 +221,9 @@ impl Accounts<'_> {
     /// # Errors
     /// `FORBIDDEN` unless the caller is a user, `UNAUTHORIZED` when the account is gone.
     pub async fn me(&self, actor: &Actor) -> Result<Me> {
-        let id = actor.user()?.user_id;
-        self.find_me(id).await?.ok_or_else(super::session::not_signed_in)
+        let user = actor.user()?;
+        let me = self.find_me(user.user_id).await?.ok_or_else(super::session::not_signed_in)?;
+        Ok(Me { fresh_until: self.fresh_until(user).await?, ..me })
     }
 
     /// A user as they see themselves.
@@ -238,7 +241,7 @@ impl Accounts<'_> {
 
 impl Me {
     pub(super) fn new(user: User, has_password: bool) -> Self {
-        Self { user, has_password, passkeys: 0, oauth_accounts: Vec::new() }
+        Self { user, has_password, passkeys: 0, oauth_accounts: Vec::new(), fresh_until: None }
     }
 }
 

@@ -3,15 +3,14 @@
 //! Its key is sealed at rest and goes nowhere but to that endpoint: a channel with an endpoint of its own is never
 //! called with it.
 
-use std::time::Duration;
-
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::ai_test::{AiTest, TEST_DEADLINE, TestCall};
 use crate::{
     access::Actor,
-    ai::{self, AiFault, Endpoint, Message, Prompt, Role, Usage},
+    ai::Endpoint,
     context::Context,
     egress::Egress,
     error::{Error, Problems, Result},
@@ -36,11 +35,6 @@ const MAX_KEY: usize = 4096;
 const MIN_SHOWN: usize = 12;
 /// Where the key is sealed for.
 const KEY_PLACE: &str = "ai_config.api_key";
-/// Limit of the test call.
-const TEST_DEADLINE: Duration = Duration::from_secs(30);
-const TEST_QUESTION: &str = "Answer with one word: are you there?";
-/// Most that is shown of the answer to the test call, in bytes.
-const MAX_SHOWN: usize = 500;
 
 /// The endpoint as stored: without the key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,26 +111,6 @@ impl Default for AiConfigUpdate {
             daily_tokens: stored.daily_tokens,
         }
     }
-}
-
-/// What a test call brought.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AiTest {
-    /// The model that was asked.
-    pub model: String,
-    /// How long it took.
-    pub took: Duration,
-    /// The answer, or the class of what went wrong and a sentence about it.
-    pub outcome: std::result::Result<AiTestAnswer, (&'static str, String)>,
-}
-
-/// See [`AiTest`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AiTestAnswer {
-    /// The beginning of the answer.
-    pub text: String,
-    /// What it cost, when the endpoint says so.
-    pub usage: Option<Usage>,
 }
 
 /// The endpoint, ready to be asked.
@@ -328,33 +302,16 @@ impl<'h> AiConfigs<'h> {
         let row = self.ctx.store.read().await?.ai().config().await?;
         let row = row.ok_or_else(|| Error::conflict("no AI endpoint is set"))?;
         let global = GlobalAi::open(row, &self.ctx.sealer)?;
-        let prompt = Prompt {
-            model: global.settings.model.clone(),
-            messages: vec![Message::text(Role::User, TEST_QUESTION)],
+        let call = TestCall {
+            endpoint: &global.endpoint(),
+            model: &global.settings.model,
+            system_prompt: "",
             max_tokens: None,
             temperature: None,
-            tools: Vec::new(),
+            deadline: TEST_DEADLINE,
+            shows_refusal: true,
         };
-        let started = self.ctx.clock.instant();
-        let answered = ai::complete(&self.ctx.egress, &global.endpoint(), &prompt, TEST_DEADLINE).await;
-        let took = self.ctx.clock.instant().since(started);
-        // Endpoints repeat keys that they do not take.
-        let clean = |text: &str| match &global.api_key {
-            Some(key) => text.replace(key.expose(), MASK),
-            None => text.to_owned(),
-        };
-        let outcome = match answered {
-            Ok(completion) => {
-                let text = ai::without_thinking(&completion.text);
-                let text = text[..text.floor_char_boundary(MAX_SHOWN)].to_owned();
-                Ok(AiTestAnswer { text: clean(&text), usage: completion.usage })
-            }
-            Err(AiFault { class, message, told, .. }) => {
-                let told = told.map_or_else(String::new, |told| format!(": {told}"));
-                Err((class.as_str(), clean(&format!("{message}{told}"))))
-            }
-        };
-        Ok(AiTest { model: prompt.model, took, outcome })
+        Ok(call.run(&self.ctx.egress, &self.ctx.clock).await)
     }
 
     fn show(self, row: Option<AiConfigRow>) -> Result<AiConfig> {

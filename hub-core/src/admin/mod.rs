@@ -4,6 +4,7 @@
 use crate::context::Context;
 
 pub mod ai_config;
+pub mod ai_test;
 mod audit;
 mod bots;
 mod invite;
@@ -15,11 +16,13 @@ pub(crate) mod tally;
 mod tests;
 mod users;
 
-pub use crate::model::admin::{AdminUser, DeliveryCounts, UserCounts, UserPatch, UserQuery};
+pub use crate::model::admin::{
+    AdminUser, BotCounts, DeliveryCounts, MinuteCounts, UserCounts, UserPatch, UserQuery,
+};
 pub use bots::{AdminBot, BotQuery};
 pub use invite::{INVITE_DAYS, Invite, MAX_INVITE_DAYS};
 pub use reset::{RESET_LINK_LIFETIME, ResetLink};
-pub use stats::{BotCounts, Minute, Stats};
+pub use stats::{Minute, Stats};
 
 /// Administration: every operation takes the actor of the caller.
 #[derive(Debug, Clone, Copy)]

@@ -8,10 +8,7 @@ use crate::{
     access::Actor,
     counters::Tallied,
     error::Result,
-    model::{
-        admin::{DeliveryCounts, UserCounts},
-        bot::BotStatus,
-    },
+    model::admin::{BotCounts, DeliveryCounts, UserCounts},
     time::Timestamp,
 };
 
@@ -36,15 +33,6 @@ pub struct Stats {
     pub oldest_pending_at: Option<Timestamp>,
     /// The last sixty minutes, oldest first; the last one is not over yet.
     pub series: Vec<Minute>,
-}
-
-/// Bots by status.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct BotCounts {
-    /// All.
-    pub total: u64,
-    /// By status; every status is there.
-    pub by_status: Vec<(BotStatus, u64)>,
 }
 
 /// One minute of the series.
@@ -77,16 +65,11 @@ impl Admin<'_> {
             at: Timestamp::from_millis(0) + MINUTE * u32::try_from(minute).unwrap_or(0),
             counts: minutes.get(&minute).copied().unwrap_or_default(),
         });
-        let by_status = read.stats().bots().await?;
-        let count =
-            |status| by_status.iter().find(|(known, _)| *known == status).map_or(0, |(_, count)| *count);
+        let bots = BotCounts::of(&read.stats().bots().await?);
         let (deliveries, oldest_pending_at) = read.stats().open_deliveries().await?;
         Ok(Stats {
             users: read.stats().users().await?,
-            bots: BotCounts {
-                total: by_status.iter().map(|(_, count)| count).sum(),
-                by_status: BotStatus::ALL.into_iter().map(|status| (status, count(status))).collect(),
-            },
+            bots,
             channels: read.stats().channels().await?,
             totals,
             deliveries,

@@ -8,6 +8,7 @@ use crate::{
     access::{Actor, AppScopes, Scope},
     context::Context,
     error::{Error, Result},
+    events::{Changed, Event},
     id::{AppId, BotId, InstallationId},
     idempotency::{self, Idempotent},
     model::{
@@ -136,7 +137,7 @@ impl Apps<'_> {
             .boxed()
         })
         .await?;
-        self.ctx.node.wake.hint(Hint::Bot(bot_id));
+        self.tell_changed(bot_id, app.id, Changed::Installed);
         self.ctx.node.wake.hint(Hint::AppEvents);
         self.announce(&app, &installed).await;
         Ok(Install::Done(Box::new(installed)))
@@ -188,7 +189,7 @@ impl Apps<'_> {
         let installation = write.await?;
         // Whatever is open with the token is looked at again: it may be switched off, or have fewer scopes.
         self.end(installation.id).await?;
-        self.ctx.node.wake.hint(Hint::Bot(bot_id));
+        self.tell_changed(bot_id, app_id, Changed::Installed);
         Ok(installation)
     }
 
@@ -221,9 +222,15 @@ impl Apps<'_> {
         });
         let revoked = write.await?;
         self.ctx.tell_revoked(revoked);
-        self.ctx.node.wake.hint(Hint::Bot(bot_id));
+        self.tell_changed(bot_id, app_id, Changed::Removed);
         self.ctx.node.wake.hint(Hint::AppEvents);
         Ok(())
+    }
+
+    /// Notifies the workers and the clients that the apps on a bot changed.
+    pub(super) fn tell_changed(self, bot_id: BotId, app_id: AppId, change: Changed) {
+        self.ctx.node.wake.hint(Hint::Bot(bot_id));
+        self.ctx.node.events.tell(Event::App { bot_id, app_id, change });
     }
 
     /// Makes open connections with a token authenticate again.

@@ -7,6 +7,7 @@ use crate::{
     access::{Actor, Scope},
     audit::Action,
     error::{Error, Problems, Result},
+    events::Event,
     id::AppId,
     page::{Page, PageRequest},
     text,
@@ -130,6 +131,9 @@ impl Apps<'_> {
             }
             .boxed()
         });
-        write.await
+        let app = write.await?;
+        let (owner_id, state) = (app.owner_id, app.listing);
+        self.ctx.node.events.tell(Event::AppReview { owner_id, app_id: id, state });
+        Ok(app)
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     audit::Action,
     context::Context,
     error::{Error, Result},
+    events::Changed,
     id::AppId,
     idempotency::{self, Idempotent},
     model::revocation::Revoked,
@@ -260,7 +261,7 @@ impl<'h> Apps<'h> {
             .await?;
         self.ctx.tell_revoked(revocation.revoked);
         for bot_id in bots {
-            self.ctx.node.wake.hint(Hint::Bot(bot_id));
+            self.tell_changed(bot_id, id, Changed::Removed);
         }
         Ok(())
     }

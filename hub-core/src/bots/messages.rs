@@ -13,7 +13,7 @@ use crate::{
 const MAX_QUERY: usize = 200;
 
 impl MessageFilter {
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         let mut problems = Problems::default();
         let fits = |text: &Option<String>| {
             text.as_ref().is_none_or(|text| text.chars().count() <= MAX_QUERY && !text.contains('\0'))

@@ -5,6 +5,7 @@ use crate::{
     app_status::{status_of, tell_status},
     context::Context,
     error::{Error, Problems, Result},
+    events::Event,
     id::{BotId, ChannelId, UserId},
     model::revocation::Revoked,
     page::{Page, PageRequest},
@@ -12,6 +13,7 @@ use crate::{
     wake::Hint,
 };
 
+mod all_messages;
 mod attachment;
 mod binding;
 mod contacts;
@@ -19,6 +21,7 @@ pub mod credentials;
 mod messages;
 pub mod pacing;
 mod send;
+mod stats;
 #[cfg(test)]
 mod testing;
 mod typing;
@@ -26,7 +29,7 @@ mod typing;
 pub use crate::{
     model::{
         bot::{BindStatus, Bot, BotHealth, BotRecord, BotStatus, StoredBind, StoredContact},
-        message::{Direction, Message, MessageFilter},
+        message::{Direction, ListedMessage, Message, MessageFilter, MessageOutcome, MessageSearch, Outcome},
         window,
     },
     node::typists::Typists,
@@ -36,6 +39,7 @@ pub use attachment::Attachment;
 pub use binding::{BindStep, BindView, NewBind};
 pub use contacts::Contact;
 pub use send::{NewSend, Sent};
+pub use stats::UserStats;
 
 /// Longest name of a bot, in characters.
 const MAX_NAME: usize = 64;
@@ -117,7 +121,9 @@ impl<'h> Bots<'h> {
                 Box::pin(async move { tx.bots().rename(id, &name).await })
             })
             .await?;
-        self.get(actor, id).await
+        let bot = self.get(actor, id).await?;
+        self.tell_bot(id, bot.status);
+        Ok(bot)
     }
 
     /// Deletes a bot and everything of it: channels, messages, contacts, what waits to be sent.
@@ -127,6 +133,7 @@ impl<'h> Bots<'h> {
     pub async fn delete(&self, actor: &Actor, id: BotId) -> Result<()> {
         let owner = actor.scope()?.owner();
         let revocation = self.ctx.revocation(Revoked::Bot(id));
+        let owners = self.ctx.node.owners.of(&self.ctx.store, [id].into()).await?;
         let found = self
             .ctx
             .store
@@ -146,6 +153,9 @@ impl<'h> Bots<'h> {
         }
         self.ctx.tell_revoked(revocation.revoked);
         self.ctx.node.wake.hint(Hint::Bot(id));
+        if let Some(owner_id) = owners.get(&id).copied() {
+            self.ctx.node.events.tell(Event::BotRemoved { bot_id: id, owner_id });
+        }
         Ok(())
     }
 
@@ -169,10 +179,16 @@ impl<'h> Bots<'h> {
             return Err(login_expired());
         }
         self.ctx.node.wake.hint(Hint::Bot(id));
+        self.tell_bot(id, bot.status);
         if is_told {
             self.ctx.node.wake.hint(Hint::AppEvents);
         }
         Ok(bot)
+    }
+
+    /// Notifies clients that a bot was bound or changed.
+    fn tell_bot(self, bot_id: BotId, status: BotStatus) {
+        self.ctx.node.events.tell(Event::Bot { bot_id, status });
     }
 
     async fn record(&self, actor: &Actor, id: BotId) -> Result<BotRecord> {

@@ -10,7 +10,7 @@ use crate::{
     id::{BotId, ChannelId},
     idempotency,
     model::{
-        channel::{ChannelOptions, ChannelRecord, NewKey, OnPluginError, decode, encode},
+        channel::{ChannelHealth, ChannelOptions, ChannelRecord, NewKey, OnPluginError, decode, encode},
         handle::Handle,
         sinks::{AiSettings, AiUpdate, Change, WebSocketSettings, WebhookSettings, WebhookUpdate},
         trace::DeliveryState,
@@ -65,6 +65,9 @@ pub struct Channel {
     pub plugins: Vec<InstalledPlugin>,
     /// Counts of its messages and deliveries.
     pub stats: ChannelStats,
+    /// How its deliveries are doing.
+    #[serde(default)]
+    pub health: ChannelHealth,
     /// What it carries as given.
     #[serde(flatten)]
     pub options: ChannelOptions,
@@ -250,7 +253,7 @@ impl ChannelPatch {
 /// What callers see.
 pub(super) fn show(
     record: ChannelRecord,
-    stats: ChannelStats,
+    (stats, health): (ChannelStats, ChannelHealth),
     plugins: Vec<InstalledPlugin>,
     now: Timestamp,
 ) -> Result<Channel> {
@@ -268,6 +271,7 @@ pub(super) fn show(
         ai_has_api_key: record.ai_api_key.is_some(),
         plugins,
         stats,
+        health,
         id: record.id,
         bot_id: record.bot_id,
         name: record.name,

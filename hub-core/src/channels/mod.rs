@@ -9,6 +9,8 @@ use std::collections::HashMap;
 use futures_util::FutureExt;
 
 mod channel;
+mod clients;
+mod filter_test;
 pub mod keys;
 pub mod log;
 #[cfg(test)]
@@ -18,14 +20,16 @@ pub use crate::{
     filter::{self, Filter},
     model::{
         channel::{
-            Aftermath, ChannelOptions, ChannelRecord, DEFAULT_LANE_HOLD_S, NewKey, OLD_SECRET_LIFE,
-            OnPluginError,
+            Aftermath, ChannelHealth, ChannelOptions, ChannelRecord, ChannelTotals, DEFAULT_LANE_HOLD_S,
+            NewKey, OLD_SECRET_LIFE, OnPluginError,
         },
         handle::Handle,
         sinks,
     },
 };
 pub use channel::{Channel, ChannelPatch, ChannelStats, CreatedChannel, MAX_LANE_HOLD_S, NewChannel};
+pub use clients::{ChannelClient, ChannelClients};
+pub use filter_test::{FilterVerdict, MAX_TESTED};
 pub use keys::RegeneratedKey;
 
 use crate::{
@@ -108,7 +112,7 @@ impl<'h> Channels<'h> {
                 Idempotent::new(self.ctx, actor, "channel.create", &wanted, key)
             })
             .transpose()?;
-        let mut channel = channel::show(record.clone(), ChannelStats::default(), Vec::new(), key.at)?;
+        let mut channel = channel::show(record.clone(), Default::default(), Vec::new(), key.at)?;
         channel.webhook_generated_secret = generated;
         let most = self.ctx.config.max_channels;
         let created = idempotency::write_once(&self.ctx.store, once, move |tx| {
@@ -354,7 +358,7 @@ impl<'h> Channels<'h> {
         Ok(shown.remove(0))
     }
 
-    /// Adds the counts to rows that stand next to each other in a bot's list, with one query for all.
+    /// Adds the counts to rows that stand next to each other in a bot's list, with one query of each kind for all.
     async fn show(&self, read: &mut Read, bot_id: BotId, rows: Vec<ChannelRecord>) -> Result<Vec<Channel>> {
         let ids = || rows.iter().map(|row| row.id);
         let (Some(first), Some(last)) = (ids().min(), ids().max()) else { return Ok(Vec::new()) };
@@ -362,6 +366,8 @@ impl<'h> Channels<'h> {
         for (id, state, count) in read.channels().deliveries_by_state(bot_id, first, last).await? {
             stats.entry(id).or_default().add(state, u64::try_from(count).unwrap_or(0));
         }
+        let health = read.channels().health(bot_id, first, last).await?;
+        let health: HashMap<ChannelId, ChannelHealth> = health.into_iter().collect();
         let mut plugins: HashMap<ChannelId, Vec<InstalledPlugin>> = HashMap::new();
         for row in read.channel_plugins().installed(bot_id, first, last).await? {
             plugins.entry(row.channel_id).or_default().push(row.plugin);
@@ -372,7 +378,8 @@ impl<'h> Channels<'h> {
                 let mut stats = stats.remove(&row.id).unwrap_or_default();
                 stats.received = u64::try_from(row.last_seq).unwrap_or(0);
                 let plugins = plugins.remove(&row.id).unwrap_or_default();
-                channel::show(row, stats, plugins, now)
+                let health = health.get(&row.id).copied().unwrap_or_default();
+                channel::show(row, (stats, health), plugins, now)
             })
             .collect()
     }

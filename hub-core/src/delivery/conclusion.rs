@@ -31,7 +31,6 @@ use crate::{
     store::{
         ai::AiUsage,
         deliveries::{Finished, HealthReport, SinkHealth},
-        due::Reading,
         traces::TraceUpdate,
     },
     time::{Instant, Timestamp},
@@ -79,9 +78,8 @@ impl Conclusion {
         concluded: Concluded,
         usage: Option<AiUsage>,
     ) -> Option<After> {
-        let concluded_at = self.shared_clock.read();
         let (finished, after) = self.rows(bot, channel, job, concluded, usage).await;
-        self.store(bot, finished, concluded_at).await.then_some(after)
+        self.store(bot, finished).await.then_some(after)
     }
 
     async fn rows(
@@ -92,7 +90,8 @@ impl Conclusion {
         concluded: Concluded,
         usage: Option<AiUsage>,
     ) -> (Finished, After) {
-        let now = self.ctx.store.now();
+        let stamp = self.shared_clock.stamp();
+        let now = stamp.read.wall;
         let Concluded { outcome, mut replies, mut steps } = concluded;
         let (after, mut status, mut summary, error) = self.judge(channel, job, &outcome, now);
         let health = (job.sink == SinkId::Webhook).then(|| self.health(channel, &outcome, now)).flatten();
@@ -131,7 +130,8 @@ impl Conclusion {
             first_attempt_at: now - self.since_first_attempt(job),
             keep,
             last_error: error,
-            now,
+            stamp,
+            is_followed: job.is_followed,
             trace: TraceUpdate {
                 id: job.trace_id,
                 status: Some(status),
@@ -150,7 +150,7 @@ impl Conclusion {
 
     /// Stores an outcome, as long as it takes; `false` when the node stops first. The attempt is not repeated because
     /// the store is slow.
-    async fn store(&self, bot: &BotWork, finished: Finished, mut read: Reading) -> bool {
+    async fn store(&self, bot: &BotWork, finished: Finished) -> bool {
         let (bot_id, trace_id) = (bot.lease.bot_id, finished.trace.id);
         let status = match finished.state {
             // The receiver has the message, and a plugin or a reply failed afterwards.
@@ -160,12 +160,9 @@ impl Conclusion {
             DeliveryState::Dead => TraceStatus::Error,
             DeliveryState::Pending | DeliveryState::Parked => TraceStatus::Pending,
         };
-        let mut finished = Arc::new(finished);
+        let finished = Arc::new(finished);
         let mut refused = false;
         loop {
-            if let Some(step) = self.shared_clock.step_since(&mut read) {
-                Arc::make_mut(&mut finished).follow(step);
-            }
             match self.ctx.store.finish(Arc::clone(&finished)).await {
                 Ok(()) => {
                     let outcome = self.ctx.node.counters.count_delivery(finished.state);
@@ -198,7 +195,8 @@ impl Conclusion {
     /// Abandons a delivery whose outcome the store rejects because of its content. The trace shows it without what was
     /// rejected.
     async fn abandon(&self, bot: &BotWork, finished: &Finished, refused: &Error) {
-        let (id, fence, now, trace_id) = (finished.id, finished.fence, finished.now, finished.trace.id);
+        let (id, fence, now, trace_id) =
+            (finished.id, finished.fence, self.ctx.store.now(), finished.trace.id);
         let (reason, attempts) = ("the outcome of an attempt could not be stored", finished.attempts);
         let detail = json!({ "error": reason, "reason": refused.message() });
         let step = Step::new(StepName::Response, "store", TraceStatus::Error, now, now, detail);

@@ -1,12 +1,21 @@
 //! Hints between the nodes of one PostgreSQL database: collected for a moment and sent in one notification
 //! outside any transaction of the hot path, since a notification inside one takes a lock over the whole
-//! database. A lost one costs a second: every node also polls.
+//! database. A lost one costs a second: every node also polls. Events for clients travel in the same way; lost ones make the
+//! clients of the other nodes start over.
 
 use std::{collections::HashSet, time::Duration};
 
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
-use crate::{context::Context, error::Result, id::NodeId, store::Store, tasks::Tasks, wake::Hint};
+use crate::{
+    context::Context,
+    error::Result,
+    events::{self, Batch},
+    id::NodeId,
+    store::Store,
+    tasks::Tasks,
+    wake::Hint,
+};
 
 /// How long hints are collected: at most fifty notifications a second per node.
 const COLLECT: Duration = Duration::from_millis(20);
@@ -28,9 +37,11 @@ pub(super) async fn announce_release(store: &Store, node: NodeId) {
 /// Starts to send hints to other nodes and to receive theirs.
 pub(super) fn start(ctx: &Context, node: NodeId, tasks: &Tasks) {
     let hints = Hints { ctx: ctx.clone(), node, tasks: tasks.clone() };
-    let (sender, receiver) = (hints.clone(), hints);
+    let (sender, receiver) = (hints.clone(), hints.clone());
     tasks.supervise("hints to other nodes", ctx.clock.clone(), move || sender.clone().send_hints());
+    let events = hints.clone();
     tasks.supervise("hints of other nodes", ctx.clock.clone(), move || receiver.clone().receive_hints());
+    tasks.supervise("events to other nodes", ctx.clock.clone(), move || events.clone().send_events());
 }
 
 #[derive(Clone)]
@@ -75,6 +86,49 @@ impl Hints {
         }
     }
 
+    /// Passes this node's events on, in their order. If they cannot be sent, or are more than wait, the others are
+    /// notified of that as soon as possible.
+    async fn send_events(self) {
+        let mut events = self.ctx.node.events.outgoing();
+        // What a predecessor of this task had not sent is lost.
+        let mut is_missing = true;
+        while !self.tasks.stopping() {
+            let mut batch = Batch::default();
+            if is_missing {
+                batch.add(None);
+            } else {
+                tokio::select! {
+                    received = events.recv() => match received {
+                        Ok(event) => batch.add(event.as_ref()),
+                        Err(RecvError::Lagged(_)) => batch.add(None),
+                        Err(RecvError::Closed) => return,
+                    },
+                    () = self.tasks.stop_token().cancelled() => return,
+                }
+                tokio::select! {
+                    () = self.ctx.clock.sleep(COLLECT) => {}
+                    () = self.tasks.stop_token().cancelled() => {}
+                }
+            }
+            while !batch.is_full() {
+                match events.try_recv() {
+                    Ok(event) => batch.add(event.as_ref()),
+                    Err(TryRecvError::Lagged(_)) => batch.add(None),
+                    Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+                }
+            }
+            let sent = self.ctx.store.notify(&format!("{} {}", self.node, batch.finish())).await;
+            is_missing = sent.is_err();
+            if let Err(error) = sent {
+                tracing::debug!(%error, "events could not be sent to other nodes");
+                tokio::select! {
+                    () = self.ctx.clock.sleep(RETRY_PAUSE) => {}
+                    () = self.tasks.stop_token().cancelled() => return,
+                }
+            }
+        }
+    }
+
     async fn receive_hints(self) {
         while !self.tasks.stopping() {
             if let Err(error) = self.receive_until_error().await {
@@ -90,14 +144,32 @@ impl Hints {
     async fn receive_until_error(&self) -> Result<()> {
         let own = self.node.to_string();
         let mut notices = self.ctx.store.notices().await?;
+        // What was sent while no connection was open.
+        self.ctx.node.events.forget();
         loop {
             let text = tokio::select! {
                 text = notices.next() => text?,
                 () = self.tasks.stop_token().cancelled() => return Ok(()),
             };
+            let Some(text) = text else {
+                self.ctx.node.events.forget();
+                continue;
+            };
             let mut words = text.split(' ');
             if words.next() != Some(own.as_str()) {
-                words.filter_map(Hint::parse).for_each(|hint| self.ctx.node.wake.relay(hint));
+                words.for_each(|word| self.receive(word));
+            }
+        }
+    }
+
+    fn receive(&self, word: &str) {
+        if let Some(hint) = Hint::parse(word) {
+            self.ctx.node.wake.relay(hint);
+        }
+        for event in events::parse(word).into_iter().flatten() {
+            match event {
+                Some(event) => self.ctx.node.events.relay(event),
+                None => self.ctx.node.events.forget(),
             }
         }
     }

@@ -231,6 +231,7 @@ impl Inbox {
                         seq: *seq,
                         attempts: 0,
                         first_attempt: None,
+                        is_followed: false,
                         target_url: None,
                         channel_text: channel_text.clone(),
                         content: Arc::clone(&routed.content),

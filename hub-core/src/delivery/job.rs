@@ -56,6 +56,8 @@ pub struct Job {
     /// Attempts made.
     pub attempts: u32,
     pub first_attempt: Option<Instant>,
+    /// Whether another delivery waited in its lane when the sink answered.
+    pub is_followed: bool,
     /// The target of a replay to another URL.
     pub target_url: Option<String>,
     /// The text as the channel sees it, where that differs.
@@ -126,6 +128,7 @@ pub(crate) fn open_job(
         seq: row.seq,
         attempts: u32::try_from(row.attempts).unwrap_or(u32::MAX),
         first_attempt: row.first_attempt_at.map(|at| instant - now.since(at)),
+        is_followed: false,
         target_url: row.target_url,
         channel_text: row.channel_content,
         content: Arc::new(Content::open(row.message, sealer)?),

@@ -29,6 +29,7 @@ mod inbox;
 mod job;
 mod lanes;
 mod media;
+pub mod model_test;
 mod outbox;
 mod payload;
 pub mod ping;

@@ -25,8 +25,8 @@ use crate::{
 /// Who seems to have written.
 const SENDER: &str = "ping";
 
-/// Sends a text `ping` through a channel's webhook, once, whether the sink is on or off; returns the trace. Replies
-/// of the receiver and the plugins are not sent.
+/// Sends a text `ping` through a channel's webhook, once, whether the sink is on or off; returns the trace, with the duration
+/// of the phases of the request. Replies of the receiver and the plugins are not sent.
 ///
 /// # Errors
 /// `NOT_FOUND` unless the channel is the caller's; `INVALID_PARAMS` when it has no webhook. A receiver that refuses
@@ -36,7 +36,9 @@ pub async fn ping(ctx: &Context, actor: &Actor, bot_id: BotId, channel_id: Chann
     if known.webhook.url.is_empty() {
         return Err(Error::invalid("url", "the channel has no webhook"));
     }
-    let ctx = ctx.for_work();
+    let mut ctx = ctx.for_work();
+    // A new connection, so that all phases are there to be measured.
+    ctx.egress = ctx.egress.fresh()?;
     let channels = channels::load(&ctx, bot_id).await?.channels;
     let channel = channels.into_iter().find(|channel| channel.id == channel_id);
     let channel = channel.ok_or_else(|| Error::not_found("channel"))?;
@@ -66,13 +68,14 @@ pub async fn ping(ctx: &Context, actor: &Actor, bot_id: BotId, channel_id: Chann
         seq: 0,
         attempts: 0,
         first_attempt: None,
+        is_followed: false,
         target_url: None,
         channel_text: None,
         content: Arc::new(content),
         media: Vec::new(),
     };
     let prepared = Filtered { job: &job, channel }.draft().on_request(&ctx).await;
-    let concluded = prepared.attempt(&ctx).await.on_response(&ctx).await;
+    let concluded = prepared.measured_attempt(&ctx).await.on_response(&ctx).await;
     let (status, summary) = match concluded.outcome {
         Outcome::Answer { verdict: Verdict::Success, summary, .. } => (TraceStatus::Ok, summary),
         Outcome::Skipped => (TraceStatus::Skipped, "a plugin skipped it".to_owned()),

@@ -77,15 +77,16 @@ impl Queue {
         }
     }
 
-    /// Deliveries that wait, and those in flight.
-    pub(super) fn counts(&self) -> (usize, usize) {
-        let (mut queued, mut in_flight) = (0, 0);
+    /// Deliveries that wait, those in flight, and those answered whose outcome is not stored yet.
+    pub(super) fn counts(&self) -> (usize, usize, usize) {
+        let (mut queued, mut in_flight, mut answered) = (0, 0, 0);
         for sink in SinkId::ALL {
             let lanes = self.lanes(sink);
-            queued += lanes.len().saturating_sub(lanes.in_flight());
+            queued += lanes.len().saturating_sub(lanes.in_flight() + lanes.answered());
             in_flight += lanes.in_flight();
+            answered += lanes.answered();
         }
-        (queued, in_flight)
+        (queued, in_flight, answered)
     }
 }
 

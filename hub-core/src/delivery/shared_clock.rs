@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::work_store::WorkStore;
 use crate::{
-    store::due::{Followed, Reading, Step},
+    store::due::{Followed, Reading, Stamp},
     time::Clock,
 };
 
@@ -22,18 +22,13 @@ impl SharedClock {
         Self { store, clock, followed: Mutex::default() }
     }
 
-    pub(super) fn read(&self) -> Reading {
+    fn read(&self) -> Reading {
         Reading { at: self.clock.instant(), wall: self.store.now() }
     }
 
-    /// The step of the clock since a reading, which is taken again then. A step by which times in the store have
-    /// still to be moved does not count: it moves what is stored before.
-    pub(super) fn step_since(&self, read: &mut Reading) -> Option<Step> {
-        if self.has_unfollowed_step() {
-            return None;
-        }
-        let before = std::mem::replace(read, self.read());
-        before.step_to(*read)
+    /// The time for an outcome; the store moves it along with steps until it is stored.
+    pub(super) fn stamp(&self) -> Stamp {
+        Stamp { read: self.read(), followed: self.followed() }
     }
 
     /// Whether the clock was set and due times in the store are not moved along yet.

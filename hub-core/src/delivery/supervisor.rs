@@ -151,11 +151,11 @@ impl Supervisor {
 
     /// What this node works on now.
     pub fn load(&self) -> Load {
-        let (queued, in_flight) = self.queue.counts();
+        let (queued, in_flight, answered) = self.queue.counts();
         let statuses: Vec<_> = self.bots.all().iter().map(|bot| bot.known_status()).collect();
         let count = |status| statuses.iter().filter(|found| **found == status).count();
         let bots = BotStatus::ALL.into_iter().map(|status| (status, count(status))).collect();
-        Load { queued, in_flight, bots, panics: 0 }
+        Load { queued, in_flight, answered, bots, panics: 0 }
     }
 
     /// Whether every bot's lease was renewed in time: otherwise nothing is delivered or sent for it.
@@ -283,6 +283,10 @@ impl Supervisor {
                 None if self.bots.is_stopped(lease.bot_id) => {}
                 None => new.push(lease),
             }
+        }
+        if self.ctx.store.is_shared() && new.iter().any(|lease| lease.fence > 1) {
+            // Events of the node that had the bot may not have been sent.
+            self.ctx.node.events.forget_everywhere();
         }
         let take_over = |lease: Lease| async move {
             if let Err(error) = self.take_over(&lease, validity).await {

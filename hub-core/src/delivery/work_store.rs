@@ -206,7 +206,7 @@ impl WorkStore for Store {
             .boxed()
         });
         let extended = extended.await?;
-        self.set_offset(extended.followed.reading);
+        self.set_clock(extended.followed.reading);
         Ok(extended)
     }
 

@@ -111,8 +111,8 @@ impl Worker {
 
     /// One attempt, from the lane to the commit and back.
     async fn run(&self, slot: Slot, mut job: Job) {
-        let guard = SlotGuard { queue: &self.queue, sink: job.sink, slot: Some(slot) };
-        match AssertUnwindSafe(self.attempt(&mut job)).catch_unwind().await {
+        let mut guard = SlotGuard { queue: &self.queue, sink: job.sink, slot: Some(slot) };
+        match AssertUnwindSafe(self.attempt(&mut job, &mut guard)).catch_unwind().await {
             Ok(Attempted::Held(until)) => guard.hold(job, until),
             Ok(Attempted::Waits(until)) => {
                 let message_id = job.content.message_id;
@@ -138,7 +138,7 @@ impl Worker {
     }
 
     /// One attempt and its commit.
-    async fn attempt(&self, job: &mut Job) -> Attempted {
+    async fn attempt(&self, job: &mut Job, guard: &mut SlotGuard<'_>) -> Attempted {
         // If another node has the bot now, it finds the row.
         let Some(bot) = self.bots.get(job.bot_id).filter(|bot| bot.lease.fence == job.fence) else {
             return Attempted::Left;
@@ -172,6 +172,7 @@ impl Worker {
         let (started, begun) = (self.ctx.store.now(), self.ctx.clock.instant());
         let sent = AssertUnwindSafe(self.send(&bot, &channel, job, started)).catch_unwind().await;
         let (concluded, usage) = sent.unwrap_or_else(|_| (panicked(job.sink, started), None));
+        job.is_followed = guard.answered();
         failpoint!("attempt.answered", passed);
         job.attempts += 1;
         job.first_attempt.get_or_insert(begun);
@@ -299,6 +300,14 @@ struct SlotGuard<'q> {
 }
 
 impl SlotGuard<'_> {
+    /// Another delivery may have the slot. Only the lane waits for the commit of the outcome; whether one waits there.
+    fn answered(&mut self) -> bool {
+        let Some(slot) = &mut self.slot else { return false };
+        let is_followed = self.queue.lanes(self.sink).answer(slot);
+        self.queue.ready.notify_one();
+        is_followed
+    }
+
     fn hold(mut self, job: Job, until: Instant) {
         if let Some(slot) = self.slot.take() {
             self.queue.lanes(self.sink).hold(slot, job, until);

@@ -3,8 +3,8 @@
 
 mod mock;
 mod names;
+mod playground;
 mod receiver;
-mod recent;
 mod seed;
 mod signature;
 mod stage;
@@ -13,8 +13,8 @@ mod tests;
 
 pub use mock::{AppMock, MOCK_PATH, MOCK_SLUG, MockSetup};
 pub use names::{greet, name_contacts, person_id};
+pub use playground::{MAX_SHOWN, MAX_TEXT, Playground, ReceiverState};
 pub use receiver::{Behaviour, DemoReceiver, Received};
-pub use recent::{Recent, recent};
 pub use seed::{Demo, renew_logins, seed};
 pub use signature::Verdict;
 pub use stage::{DemoListener, connector, connector_with};

@@ -98,6 +98,15 @@ impl DemoReceiver {
         state.left = times;
     }
 
+    /// What it does with the next request, and for how many more; `None` until the next change.
+    pub fn behaviour(&self) -> (Behaviour, Option<u32>) {
+        let state = self.state();
+        match state.left {
+            Some(0) => (Behaviour::Answer, None),
+            left => (state.behaviour, left),
+        }
+    }
+
     /// The last 50 requests, oldest first.
     pub fn received(&self) -> Vec<Received> {
         self.state().received.iter().cloned().collect()

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Request, Response, request::Parts};
 
-use super::{AppMock, Behaviour, DemoReceiver, MOCK_PATH, NETWORK, renew_logins};
+use super::{AppMock, Behaviour, DemoReceiver, MOCK_PATH, NETWORK, Playground, renew_logins};
 use crate::{
     egress::{Egress, EgressConfig},
     error::{Error, Result},
@@ -42,6 +42,13 @@ pub fn connector_with(
     let url = |path: &str| format!("http://{SIM_HOST}/{path}").parse().map_err(Error::internal);
     let config = IlinkConfig { login_base_url: url("")?, cdn_base_url: url("c2c")?, ..settings };
     IlinkNetwork::new(NETWORK, config, &Egress::new(egress)?, clock, random)
+}
+
+impl DemoListener {
+    /// What the users of the hub reach of it.
+    pub fn playground(&self) -> Playground {
+        Playground { simulator: self.simulator.clone(), receiver: self.receiver.clone() }
+    }
 }
 
 /// What a development server shows on its second port: the simulator, under `/receiver/` the receiver, and under

@@ -22,6 +22,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use super::{
     Answer, Call, EgressConfig, EgressError, EgressFault, Reader, Resolver,
     fault::{Blocked, Unresolved},
+    phases::Marks,
     target::Target,
 };
 use crate::{
@@ -91,11 +92,12 @@ struct CheckedResolver {
 
 impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (rules, resolver) = (self.rules.clone(), self.resolver.clone());
+        let (rules, resolver, marks) = (self.rules.clone(), self.resolver.clone(), Marks::of_task());
         // Without a port nothing can be decided, so nothing is dialled.
         let port = PORT.try_with(|port| *port).map_err(|_| Blocked("has no known port".to_owned()));
         Box::pin(async move {
             let (host, port) = (name.as_str(), port?);
+            marks.as_ref().inspect(|marks| marks.resolving());
             let found: Vec<SocketAddr> = match resolver {
                 Some(resolver) => {
                     let found = resolver.resolve(host).await.map_err(|_| Unresolved)?;
@@ -106,6 +108,7 @@ impl Resolve for CheckedResolver {
             if found.is_empty() {
                 return Err(Unresolved.into());
             }
+            marks.as_ref().inspect(|marks| marks.resolved());
             if let Some(rules) = rules
                 && !found.iter().all(|at| rules.admits_address(host, at.ip(), port))
             {
@@ -121,6 +124,7 @@ impl Resolve for CheckedResolver {
 struct ObservedBody {
     bytes: Full<Bytes>,
     taken: Arc<AtomicBool>,
+    marks: Option<Marks>,
 }
 
 impl Body for ObservedBody {
@@ -132,6 +136,7 @@ impl Body for ObservedBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         self.taken.store(true, Ordering::Relaxed);
+        self.marks.as_ref().inspect(|marks| marks.connected());
         Pin::new(&mut self.bytes).poll_frame(cx)
     }
 
@@ -198,15 +203,18 @@ async fn exchange(
     taken: &Arc<AtomicBool>,
     reader: &mut dyn Reader,
 ) -> Result<(), EgressError> {
+    let marks = Marks::of_task();
     let mut request = reqwest::Request::new(call.method, call.url.as_url().clone());
     *request.headers_mut() = without_framing(call.headers);
     if !call.body.is_empty() {
-        let body = ObservedBody { bytes: Full::new(call.body), taken: Arc::clone(taken) };
+        let body =
+            ObservedBody { bytes: Full::new(call.body), taken: Arc::clone(taken), marks: marks.clone() };
         *request.body_mut() = Some(reqwest::Body::wrap(body));
     }
     let sent = http.execute(request).await;
     let mut response =
         sent.map_err(|error| EgressError::classify(&error, taken.load(Ordering::Relaxed), https))?;
+    marks.inspect(Marks::answered);
     if header_bytes(response.headers()) > MAX_ANSWER_HEADER_BYTES as usize {
         return Err(EgressError::too_large(MAX_ANSWER_HEADER_BYTES as usize));
     }
@@ -256,6 +264,7 @@ pub(super) async fn call_in_process(
     if body.len() > max_answer {
         return Err(EgressError::too_large(max_answer));
     }
+    Marks::of_task().inspect(Marks::answered);
     reader.begin(parts.status, &parts.headers);
     let _ = reader.take(&body);
     Ok(())

@@ -22,11 +22,13 @@ mod fault;
 pub mod headers;
 #[cfg(feature = "s3")]
 pub(crate) mod objects;
+mod phases;
 mod target;
 #[cfg(test)]
 mod tests;
 
 pub use headers::CheckedHeaders;
+pub use phases::{Phase, Phases};
 pub use target::CheckedUrl;
 
 /// What the client may reach besides public addresses, and its caps.
@@ -202,6 +204,20 @@ impl Egress {
         let mut whole = client::Whole::default();
         self.read(call, &mut whole).await?;
         Ok(whole.into())
+    }
+
+    /// Sends one request, and measures its parts. Only a client without pooled connections ([`Egress::fresh`]) opens a
+    /// new one for certain.
+    ///
+    /// # Errors
+    /// As [`Egress::send`], with the part in which the request failed.
+    pub async fn send_measured(&self, call: Call) -> (Result<Answer, (EgressError, Phase)>, Phases) {
+        let (answer, marks) = phases::Marks::measure(self.send(call)).await;
+        let answer = answer.map_err(|error| {
+            let phase = marks.failed(error.fault);
+            (error, phase)
+        });
+        (answer, marks.phases())
     }
 
     /// Sends one request and gives its answer to `reader` while it comes, under the same rules.

@@ -70,8 +70,9 @@ impl Expression {
     fn parse(text: &str) -> Result<Self, String> {
         let program = ENV.compile(text).map_err(|errors| {
             let first = errors.errors.first();
-            let (column, reason) = first.map_or((0, ""), |error| (error.pos.1, error.msg.as_str()));
-            format!("does not compile (column {column}): {}", short(reason))
+            let ((line, column), reason) =
+                first.map_or(((0, 0), ""), |error| (error.pos, error.msg.as_str()));
+            format!("does not compile (line {line}, column {column}): {}", short(reason))
         })?;
         cost::check(&program.expression().expr)?;
         let expression = Self(program);

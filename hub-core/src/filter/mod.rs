@@ -20,16 +20,6 @@ const MAX_ENTRIES: usize = 100;
 const MAX_USER_ID: usize = 256;
 const MAX_KEYWORD: usize = 256;
 
-/// Every kind of message, for the list of types.
-const KINDS: [MessageKind; 6] = [
-    MessageKind::Text,
-    MessageKind::Image,
-    MessageKind::Voice,
-    MessageKind::Video,
-    MessageKind::File,
-    MessageKind::Other,
-];
-
 /// How the lists of a filter combine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -125,7 +115,7 @@ impl Filter {
         }
         for (index, name) in self.message_types.iter().enumerate().take(MAX_ENTRIES) {
             problems.check(
-                KINDS.iter().any(|kind| kind.as_str() == name),
+                MessageKind::parse(name).is_some(),
                 format!("message_types[{index}]"),
                 "must be one of text, image, voice, video, file, other",
             );
@@ -136,8 +126,8 @@ impl Filter {
             None
         });
         problems.finish()?;
-        let kinds =
-            KINDS.into_iter().filter(|kind| self.message_types.iter().any(|name| kind.as_str() == name));
+        let wanted = |kind: &MessageKind| self.message_types.iter().any(|name| kind.as_str() == name);
+        let kinds = MessageKind::ALL.into_iter().filter(wanted);
         Ok(CompiledFilter(Arc::new(Compiled {
             user_ids: self.user_ids.clone(),
             keywords,

@@ -4,7 +4,10 @@ use serde_json::{Map, Value};
 
 use crate::{
     access::Role,
-    model::user::{User, UserStatus},
+    model::{
+        bot::BotStatus,
+        user::{User, UserStatus},
+    },
     time::Timestamp,
 };
 
@@ -85,6 +88,39 @@ pub struct UserCounts {
     pub active: u64,
     pub disabled: u64,
     pub admins: u64,
+}
+
+/// Bots by status.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BotCounts {
+    /// All.
+    pub total: u64,
+    /// By status; every status is there.
+    pub by_status: Vec<(BotStatus, u64)>,
+}
+
+impl BotCounts {
+    /// All statuses, with the counts of those that bots have.
+    pub(crate) fn of(counts: &[(BotStatus, u64)]) -> Self {
+        let count = |status| counts.iter().find(|(known, _)| *known == status).map_or(0, |(_, count)| *count);
+        Self {
+            total: counts.iter().map(|(_, count)| count).sum(),
+            by_status: BotStatus::ALL.into_iter().map(|status| (status, count(status))).collect(),
+        }
+    }
+}
+
+/// What happened to the messages of a user's bots in one minute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MinuteCounts {
+    /// Messages received from people.
+    pub messages_in: u64,
+    /// Messages sent to people.
+    pub messages_out: u64,
+    /// Traces that began in the minute and succeeded, in channels.
+    pub delivered: u64,
+    /// Traces that began in the minute and failed, in channels.
+    pub failed: u64,
 }
 
 /// Deliveries that are still to be made.

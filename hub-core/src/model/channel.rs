@@ -1,6 +1,6 @@
 //! A channel as it is stored: settings as JSON text, secrets sealed, each bound to its column and row.
 
-use std::{str::FromStr, time::Duration};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -186,17 +186,6 @@ words! {
     }
 }
 
-impl FromStr for OnPluginError {
-    type Err = Error;
-
-    /// # Errors
-    /// `INVALID_PARAMS` on the field `on_plugin_error`.
-    fn from_str(text: &str) -> Result<Self> {
-        Self::parse(text)
-            .ok_or_else(|| Error::invalid("on_plugin_error", "must be one of: retry, send, drop"))
-    }
-}
-
 /// A key on its way into the store.
 #[derive(Debug, Clone)]
 pub struct NewKey {
@@ -208,6 +197,45 @@ pub struct NewKey {
     pub at: Timestamp,
     /// Until when the key before it stays valid; `None` ends it at once.
     pub old_until: Option<Timestamp>,
+}
+
+/// How the deliveries of a channel are doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, hub_macros::FromRow)]
+#[row(table = "channels")]
+pub struct ChannelHealth {
+    /// Since when every attempt at the webhook failed.
+    pub failing_since: Option<Timestamp>,
+    /// When the newest successful delivery ended.
+    pub last_ok_at: Option<Timestamp>,
+    /// When the next attempt is due, of the oldest 1,000 deliveries in their lanes and the oldest 1,000 parked ones.
+    pub next_attempt_at: Option<Timestamp>,
+    /// Deliveries that left their lane and wait for a retry.
+    #[row(number)]
+    pub parked: u64,
+    /// Deliveries that failed permanently, of those still kept.
+    #[row(number)]
+    pub dead: u64,
+}
+
+/// A channel in the statistics of its owner.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+#[row(table = "channels")]
+pub struct ChannelTotals {
+    /// Id.
+    pub id: ChannelId,
+    /// Its bot.
+    pub bot_id: BotId,
+    /// Name.
+    pub name: String,
+    /// Messages received since it exists.
+    #[row(number)]
+    pub received: u64,
+    /// Deliveries in their lane.
+    #[row(number)]
+    pub pending: u64,
+    /// How its deliveries are doing.
+    #[row(flatten)]
+    pub health: ChannelHealth,
 }
 
 /// What a change does besides writing the row.

@@ -2,7 +2,7 @@
 
 use crate::{
     id::{BotId, ChannelId, MessageId, TraceId},
-    model::media::MediaView,
+    model::{media::MediaView, named::Named, trace::TraceStatus},
     network::{MessageItem, MessageKind, Quote},
     time::Timestamp,
     words::words,
@@ -63,6 +63,20 @@ pub struct Message {
     pub created_at: Timestamp,
 }
 
+/// What filters look at in a message that a person sent.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+#[row(table = "messages")]
+pub struct ReceivedMessage {
+    pub id: MessageId,
+    pub from_user_id: String,
+    pub user_name: String,
+    pub session_id: String,
+    pub kind: MessageKind,
+    pub content: String,
+    pub sent_at: Timestamp,
+    pub created_at: Timestamp,
+}
+
 /// Which messages of a bot are wanted; every part that is set must fit.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MessageFilter {
@@ -76,4 +90,94 @@ pub struct MessageFilter {
     pub until: Option<Timestamp>,
     /// Containing this text; the case of ASCII letters does not matter, that of others may.
     pub q: Option<String>,
+}
+
+words! {
+    /// The outcome of a message in a channel, for filters.
+    pub enum Outcome {
+        /// The delivery failed.
+        Failed = "failed",
+        /// The delivery has not ended.
+        InFlight = "in_flight",
+        /// A filter or a plugin skipped the message.
+        Skipped = "skipped",
+        /// The message was delivered.
+        Delivered = "delivered",
+    }
+}
+
+impl Outcome {
+    /// The status of a trace with this outcome.
+    pub const fn status(self) -> TraceStatus {
+        match self {
+            Self::Failed => TraceStatus::Error,
+            Self::InFlight => TraceStatus::Pending,
+            Self::Skipped => TraceStatus::Skipped,
+            Self::Delivered => TraceStatus::Ok,
+        }
+    }
+}
+
+/// Which messages of all bots are wanted. A `q` that is the id of a message or of a trace selects that message alone,
+/// whatever the other filters are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MessageSearch {
+    /// Filters that a list of one bot has too.
+    pub filter: MessageFilter,
+    /// Only of this bot.
+    pub bot_id: Option<BotId>,
+    /// Only those that reached this channel or were sent by it.
+    pub channel_id: Option<ChannelId>,
+    /// Only those whose newest trace in a channel has this outcome.
+    pub outcome: Option<Outcome>,
+}
+
+impl MessageSearch {
+    /// What the text of the search names by its id.
+    pub(crate) fn named(&self) -> Option<Named> {
+        Named::read(self.filter.q.as_deref()?.trim())
+    }
+
+    /// The search without the filters that do not matter for an id.
+    pub(crate) fn effective(&self) -> Self {
+        if self.named().is_none() {
+            return self.clone();
+        }
+        let filter = MessageFilter { q: self.filter.q.clone(), ..MessageFilter::default() };
+        Self { filter, ..Self::default() }
+    }
+}
+
+/// Outcome of a message in one channel.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+#[row(table = "traces")]
+pub struct MessageOutcome {
+    /// The message.
+    pub message_id: MessageId,
+    /// The channel; `None` for an app, and for a send that no channel caused.
+    pub channel_id: Option<ChannelId>,
+    /// Name of the channel.
+    pub channel_name: Option<String>,
+    /// The newest trace of the message in the channel.
+    pub trace_id: TraceId,
+    /// Its status.
+    pub status: TraceStatus,
+    /// Attempts at the sink.
+    #[row(number)]
+    pub attempts: u64,
+    /// The summary of the trace, unless the message was delivered.
+    pub reason: Option<String>,
+    /// When the next attempt is due.
+    pub next_attempt_at: Option<Timestamp>,
+}
+
+/// A message in a list over all bots.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedMessage {
+    /// The message.
+    pub message: Message,
+    /// Name of its bot.
+    pub bot_name: String,
+    /// Its outcome in each channel, oldest trace first.
+    pub outcomes: Vec<MessageOutcome>,
 }

@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    id::{BotId, ChannelId, MessageId, TraceId},
+    id::{BotId, ChannelId, MessageId, PluginId, ReplayId, TraceId},
+    model::{named::Named, sinks::SinkId},
     time::Timestamp,
     words::words,
 };
@@ -171,6 +172,53 @@ impl Trace {
     }
 }
 
+/// Which traces of all bots are wanted. A `q` that is the id of a message or of a trace selects the traces of that
+/// message or that trace alone, whatever the other filters are.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TraceSearch {
+    /// Only of this bot.
+    pub bot_id: Option<BotId>,
+    /// Only of this channel.
+    pub channel_id: Option<ChannelId>,
+    /// Only in this state.
+    pub status: Option<TraceStatus>,
+    /// Only of this message.
+    pub message_id: Option<MessageId>,
+    /// Only replays of this trace.
+    pub replay_of: Option<TraceId>,
+    /// Only those that this replay of many traces created.
+    pub replay_id: Option<ReplayId>,
+    /// Begun at this time or later.
+    pub since: Option<Timestamp>,
+    /// Begun before this time.
+    pub until: Option<Timestamp>,
+    /// With this text in the message; the case of ASCII letters does not matter.
+    pub q: Option<String>,
+    /// With a failed step of this name.
+    pub failed_step: Option<StepName>,
+    /// With a response of this status.
+    pub http_status: Option<u32>,
+    /// In which this plugin ran.
+    pub plugin_id: Option<PluginId>,
+}
+
+impl TraceSearch {
+    /// What the text of the search names by its id.
+    pub(crate) fn named(&self) -> Option<Named> {
+        Named::read(self.q.as_deref()?.trim())
+    }
+
+    /// The search without the filters that do not matter for an id.
+    pub(crate) fn effective(&self) -> Self {
+        if self.named().is_some() { Self { q: self.q.clone(), ..Self::default() } } else { self.clone() }
+    }
+
+    /// Whether the steps have to be read.
+    pub fn reads_steps(&self) -> bool {
+        self.failed_step.is_some() || self.http_status.is_some() || self.plugin_id.is_some()
+    }
+}
+
 words! {
     /// State of a delivery.
     pub enum DeliveryState {
@@ -185,4 +233,21 @@ words! {
         /// Given up; may be replayed.
         Dead = "dead",
     }
+}
+
+/// What is known of a delivery, to explain it.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+#[row(table = "deliveries")]
+pub struct DeliveryFacts {
+    /// The sink.
+    pub sink: SinkId,
+    /// State.
+    pub state: DeliveryState,
+    /// Attempts made.
+    #[row(number)]
+    pub attempts: u64,
+    /// When it is due.
+    pub due_at: Timestamp,
+    /// What went wrong, or what it waits for.
+    pub last_error: Option<String>,
 }

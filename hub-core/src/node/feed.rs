@@ -61,6 +61,8 @@ pub enum Ended {
     Off,
     /// The WebSocket sink was switched off.
     SinkOff,
+    /// The owner closed the connection.
+    Closed,
 }
 
 impl Ended {
@@ -70,6 +72,7 @@ impl Ended {
             Self::Revoked => "the channel key is unknown or was replaced",
             Self::Off => "the channel is switched off",
             Self::SinkOff => "the channel's WebSocket sink is switched off",
+            Self::Closed => "the owner of the channel closed the connection",
         }
     }
 }
@@ -78,7 +81,7 @@ impl From<Ended> for Error {
     fn from(ended: Ended) -> Self {
         let code = match ended {
             Ended::Revoked => ErrorCode::InvalidToken,
-            Ended::Off | Ended::SinkOff => ErrorCode::Forbidden,
+            Ended::Off | Ended::SinkOff | Ended::Closed => ErrorCode::Forbidden,
         };
         Self::new(code, ended.reason())
     }

@@ -14,6 +14,7 @@ use crate::{
     error::Result,
     id::{BotId, ChannelId},
     node::{
+        connected::Connected,
         feed::Feed,
         places::{Places, Taking, too_many},
         reader::Reader,
@@ -59,7 +60,7 @@ struct Open {
 
 struct Listened {
     feed: Arc<Feed>,
-    sockets: usize,
+    sockets: Vec<Arc<Connected>>,
     polls: usize,
 }
 
@@ -84,9 +85,21 @@ impl Live {
 
     /// Sockets on a channel, on all nodes as far as is known.
     pub fn sockets(&self, channel: ChannelId) -> usize {
-        let here = self.open().feeds.get(&channel).map_or(0, |listened| listened.sockets);
+        let here = self.open().feeds.get(&channel).map_or(0, |listened| listened.sockets.len());
+        here + self.sockets_elsewhere(channel) as usize
+    }
+
+    /// Sockets on a channel on other nodes, as far as is known.
+    pub(crate) fn sockets_elsewhere(&self, channel: ChannelId) -> u32 {
         let elsewhere = self.0.elsewhere.read().unwrap_or_else(PoisonError::into_inner);
-        here + elsewhere.get(&channel).map_or(0, |count| *count as usize)
+        elsewhere.get(&channel).copied().unwrap_or(0)
+    }
+
+    /// The newest number of a channel with clients here, and its sockets, oldest first.
+    pub(crate) fn connected(&self, channel: ChannelId) -> (i64, Vec<Arc<Connected>>) {
+        let open = self.open();
+        let listened = open.feeds.get(&channel);
+        listened.map_or_else(Default::default, |one| (one.feed.head.borrow().seq, one.sockets.clone()))
     }
 
     /// A commit gave out this number: wakes the clients here, and says whether other nodes have any.
@@ -176,7 +189,7 @@ impl Live {
     pub(crate) fn listening(&self) -> Vec<Listening> {
         let row = |(&channel, listened): (&ChannelId, &Listened)| Listening {
             channel,
-            sockets: u32::try_from(listened.sockets).unwrap_or(u32::MAX),
+            sockets: u32::try_from(listened.sockets.len()).unwrap_or(u32::MAX),
         };
         self.open().feeds.iter().map(row).collect()
     }
@@ -220,48 +233,42 @@ impl Live {
     pub(crate) fn enter(
         &self,
         client: &ChannelActor,
-        audience: Audience,
+        socket: Option<Arc<Connected>>,
         places: &Places,
         limits: &HubConfig,
     ) -> Result<(Arc<Feed>, Place)> {
         let mut open = self.open();
         let listened = open.feeds.get(&client.channel_id);
-        let (sockets, polls) = listened.map_or((0, 0), |listened| (listened.sockets, listened.polls));
-        let full = match audience {
-            Audience::Socket if sockets >= limits.max_sockets_per_channel => "WebSockets on this channel",
-            Audience::Poll if polls >= limits.max_polls_per_channel => "polls waiting on this channel",
-            Audience::Poll if open.polls >= limits.max_polls => "polls waiting on this node",
-            Audience::Socket | Audience::Poll => "",
+        let (sockets, polls) = listened.map_or((0, 0), |listened| (listened.sockets.len(), listened.polls));
+        let full = match &socket {
+            Some(_) if sockets >= limits.max_sockets_per_channel => "WebSockets on this channel",
+            None if polls >= limits.max_polls_per_channel => "polls waiting on this channel",
+            None if open.polls >= limits.max_polls => "polls waiting on this node",
+            _ => "",
         };
         if !full.is_empty() {
             return Err(too_many(full));
         }
-        let taking = match audience {
-            Audience::Socket => Some(places.take(client.owner_id, limits)?),
-            Audience::Poll => None,
-        };
+        let taking = socket.as_ref().map(|_| places.take(client.owner_id, limits)).transpose()?;
         let is_new = listened.is_none();
         let listened = open.feeds.entry(client.channel_id).or_insert_with(|| Listened {
             feed: Arc::new(Feed::new(client.channel_id, client.bot_id)),
-            sockets: 0,
+            sockets: Vec::new(),
             polls: 0,
         });
         let feed = Arc::clone(&listened.feed);
-        match audience {
-            Audience::Socket => {
-                listened.sockets += 1;
-                open.sockets += 1;
-            }
-            Audience::Poll => {
-                listened.polls += 1;
-                open.polls += 1;
-            }
+        if let Some(connected) = &socket {
+            listened.sockets.push(Arc::clone(connected));
+            open.sockets += 1;
+        } else {
+            listened.polls += 1;
+            open.polls += 1;
         }
         if is_new {
             open.untold.insert(client.channel_id);
             self.0.work.notify_one();
         }
-        let place = Place { live: self.clone(), channel_id: client.channel_id, audience, _taking: taking };
+        let place = Place { live: self.clone(), channel_id: client.channel_id, socket, _taking: taking };
         Ok((feed, place))
     }
 }
@@ -271,7 +278,8 @@ impl Live {
 pub(crate) struct Place {
     live: Live,
     channel_id: ChannelId,
-    audience: Audience,
+    /// `None` for a poll.
+    socket: Option<Arc<Connected>>,
     _taking: Option<Taking>,
 }
 
@@ -280,17 +288,14 @@ impl Drop for Place {
         let mut open = self.live.open();
         let open = &mut *open;
         let Some(listened) = open.feeds.get_mut(&self.channel_id) else { return };
-        match self.audience {
-            Audience::Socket => {
-                listened.sockets -= 1;
-                open.sockets -= 1;
-            }
-            Audience::Poll => {
-                listened.polls -= 1;
-                open.polls -= 1;
-            }
+        if let Some(connected) = &self.socket {
+            listened.sockets.retain(|other| other.id != connected.id);
+            open.sockets -= 1;
+        } else {
+            listened.polls -= 1;
+            open.polls -= 1;
         }
-        if listened.sockets + listened.polls == 0 {
+        if listened.sockets.is_empty() && listened.polls == 0 {
             open.feeds.remove(&self.channel_id);
             open.untold.remove(&self.channel_id);
         }

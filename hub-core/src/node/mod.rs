@@ -3,15 +3,18 @@
 
 use std::sync::Arc;
 
+pub(crate) mod connected;
 pub(crate) mod entry;
 pub(crate) mod feed;
 pub(crate) mod live;
+pub(crate) mod owners;
 pub(crate) mod places;
 pub(crate) mod reader;
 pub(crate) mod seats;
 pub(crate) mod typists;
 
 pub use live::Live;
+pub use owners::Owners;
 pub use places::Places;
 pub use seats::Seats;
 pub use typists::Typists;
@@ -31,6 +34,10 @@ pub struct Node {
     pub counters: Arc<Counters>,
     /// Places for WebSockets.
     pub places: Places,
+    /// Places for event streams.
+    pub streams: Places,
+    /// Owners of bots, for event streams.
+    pub owners: Owners,
     /// Clients of channels.
     pub live: Live,
     /// Sockets of apps.

@@ -1,4 +1,4 @@
-//! Places for WebSockets on this node: how many there are in all, and of one user. A client of a channel or an app
+//! Places for WebSockets and for event streams on this node: how many there are in all, and of one user. A client
 //! takes a place and releases it by dropping it.
 
 use std::{
@@ -32,7 +32,7 @@ pub(crate) struct Taking {
 }
 
 impl Places {
-    /// WebSockets that are open.
+    /// How many are taken.
     pub fn taken(&self) -> usize {
         self.lock().all
     }
@@ -42,12 +42,21 @@ impl Places {
     /// # Errors
     /// `RATE_LIMITED` when there is none.
     pub(crate) fn take(&self, user: UserId, limits: &HubConfig) -> Result<Taking> {
+        self.take_one("WebSockets", user, limits.max_sockets_per_user, limits.max_sockets)
+    }
+
+    /// Takes a place for a user, who may have `per_user` of `all` on this node; `what` is in the error.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` when there is none.
+    pub(crate) fn take_one(&self, what: &str, user: UserId, per_user: usize, all: usize) -> Result<Taking> {
         let mut taken = self.lock();
-        if taken.of.get(&user).is_some_and(|of_user| *of_user >= limits.max_sockets_per_user) {
-            return Err(too_many("WebSockets of this user"));
+        if taken.of.get(&user).is_some_and(|of_user| *of_user >= per_user) {
+            return Err(too_many(&format!("{what} of this user"))
+                .with_hint(format!("close another one: a user may have {per_user} at a time")));
         }
-        if taken.all >= limits.max_sockets {
-            return Err(too_many("WebSockets on this node"));
+        if taken.all >= all {
+            return Err(too_many(&format!("{what} on this node")));
         }
         taken.all += 1;
         *taken.of.entry(user).or_default() += 1;

@@ -6,6 +6,7 @@ use super::{InstalledPlugin, Plugins, Version};
 use crate::{
     access::{Actor, Scope},
     error::{Error, Result},
+    events::{Changed, Event},
     id::{BotId, ChannelId, PluginId},
     page::{Page, PageRequest},
     store::{
@@ -133,7 +134,7 @@ impl Plugins<'_> {
                 .boxed()
             })
             .await?;
-        self.ctx.node.wake.hint(Hint::Bot(bot_id));
+        self.tell_changed(bot_id, channel_id, id, Changed::Removed);
         Ok(())
     }
 
@@ -190,8 +191,14 @@ impl Plugins<'_> {
                 .boxed()
             })
             .await?;
-        self.ctx.node.wake.hint(Hint::Bot(bot_id));
+        self.tell_changed(bot_id, channel_id, id, Changed::Installed);
         Ok(installed)
+    }
+
+    /// Notifies the workers and the clients that the plugins of a channel changed.
+    fn tell_changed(self, bot_id: BotId, channel_id: ChannelId, plugin_id: PluginId, change: Changed) {
+        self.ctx.node.wake.hint(Hint::Bot(bot_id));
+        self.ctx.node.events.tell(Event::Plugin { bot_id, channel_id, plugin_id, change });
     }
 }
 

@@ -7,12 +7,14 @@ use serde_json::json;
 
 use super::{
     PendingVersion, Plugin, Plugins, VersionState, diff, manifest::Manifest, permission::Permissions,
+    submission::owner,
 };
 use crate::{
     access::{Actor, Scope},
     audit::Action,
     error::{Error, Problems, Result},
-    id::{BotId, PluginId, PluginVersionId},
+    events::Event,
+    id::{BotId, PluginId, PluginVersionId, UserId},
     model::audit::NewEntry,
     page::{Page, PageRequest},
     store::{
@@ -136,14 +138,14 @@ impl Plugins<'_> {
         actor.admin()?;
         let (scope, by, now) = (actor.reviewing_scope()?, actor.principal(), self.ctx.store.now());
         let entry = self.ctx.audit(actor, Action::PluginApproved);
-        let reviewed = content_hash.map(str::to_owned);
-        let (plugin, bots) = self
+        let expected = content_hash.map(str::to_owned);
+        let (plugin, bots, reviewed) = self
             .ctx
             .store
             .write(move |tx| {
                 async move {
                     let row = meant(tx, scope, target).await?;
-                    if reviewed.is_some_and(|hash| !hash.eq_ignore_ascii_case(&row.version.content_hash)) {
+                    if expected.is_some_and(|hash| !hash.eq_ignore_ascii_case(&row.version.content_hash)) {
                         return Err(Error::conflict("the source is not the one that was reviewed")
                             .with_hint("look at the pending version again"));
                     }
@@ -152,12 +154,16 @@ impl Plugins<'_> {
                     let change = Change { from, to, action, reason, by, now };
                     let bots = change.make(tx, &row, entry).await?;
                     let plugin = super::found(tx.plugins().find(scope, row.plugin_id).await?)?;
-                    Ok((plugin, bots))
+                    // The name belongs to the author, who may be gone.
+                    Ok((plugin, bots, (owner(tx, &row.name).await?, to)))
                 }
                 .boxed()
             })
             .await?;
         self.tell(bots);
+        if let (Some(author), state) = reviewed {
+            self.tell_review(author, plugin.id, state);
+        }
         Ok(plugin)
     }
 
@@ -208,6 +214,11 @@ impl Plugins<'_> {
             .await?;
         self.tell(bots);
         Ok(())
+    }
+
+    /// Notifies the clients of the author, and of administrators, that a version waits or was reviewed.
+    pub(super) fn tell_review(self, owner_id: UserId, plugin_id: PluginId, state: VersionState) {
+        self.ctx.node.events.tell(Event::PluginReview { owner_id, plugin_id, state });
     }
 
     /// Tells the workers that rules have changed.

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use unicode_normalization::UnicodeNormalization;
 
 use super::{
-    Plugin, Plugins,
+    Plugin, Plugins, VersionState,
     manifest::{self, Manifest},
     permission::Permissions,
 };
@@ -134,7 +134,7 @@ impl Plugins<'_> {
         let (name, name_key) = (checked.name.clone(), name_key(&checked.name));
         let plugin = NewPlugin { id: self.ctx.ids.next(), author_id, name, name_key, now };
         let version = checked.version_row(self.ctx, plugin.id);
-        idempotency::write_once(&self.ctx.store, once, move |tx| {
+        let submitted = idempotency::write_once(&self.ctx.store, once, move |tx| {
             async move {
                 refuse_taken(tx, &plugin).await?;
                 if tx.plugins().count_of(author_id).await? >= i64::from(MAX_PLUGINS) {
@@ -148,7 +148,9 @@ impl Plugins<'_> {
             }
             .boxed()
         })
-        .await
+        .await?;
+        self.tell_review(author_id, submitted.id, VersionState::Pending);
+        Ok(submitted)
     }
 
     /// Submits another version of a plugin. It waits for a review, in the place of whatever of the plugin waited
@@ -161,7 +163,8 @@ impl Plugins<'_> {
         self.own(actor, id).await?;
         let checked = self.check(actor, new).await?;
         let version = checked.version_row(self.ctx, id);
-        self.ctx
+        let plugin = self
+            .ctx
             .store
             .write(move |tx| {
                 async move {
@@ -179,7 +182,9 @@ impl Plugins<'_> {
                 }
                 .boxed()
             })
-            .await
+            .await?;
+        self.tell_review(author_id, id, VersionState::Pending);
+        Ok(plugin)
     }
 
     /// Checks a submission where computations are made, its syntax included.
@@ -212,7 +217,7 @@ async fn refuse_taken(tx: &mut Tx, plugin: &NewPlugin) -> Result<()> {
     })
 }
 
-async fn owner(tx: &mut Tx, name: &str) -> Result<Option<UserId>> {
+pub(super) async fn owner(tx: &mut Tx, name: &str) -> Result<Option<UserId>> {
     let found = tx.plugins().find_by_name(&name_key(name)).await?;
     Ok(found.and_then(|(_, author)| author))
 }

@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-/// Largest source of a plugin, in bytes (`reliability` J10).
+/// Largest source of a plugin, in bytes.
 pub const MAX_SOURCE: usize = 256 * 1024;
 /// Most replies of one run; further ones are dropped with a log line.
 pub const MAX_REPLIES: usize = 10;
 /// Longest text of one reply, in bytes; a longer one throws in the plugin. The limit of the API; long texts are split
 /// for the network.
 pub const MAX_REPLY_TEXT: usize = 64 * 1024;
-/// Most log lines of one run, and their bytes together; what comes after is dropped (`reliability` J5).
+/// Most log lines of one run, and their bytes together; what comes after is dropped.
 pub const MAX_LOG_LINES: usize = 100;
 /// See [`MAX_LOG_LINES`].
 pub const MAX_LOG_BYTES: usize = 8 * 1024;
-/// Largest result: the request, the replies and the state together, in bytes (`reliability` J8).
+/// Largest result: the request, the replies and the state together, in bytes.
 pub const MAX_RESULT: usize = 512 * 1024;
 /// Most headers a plugin may leave on a request.
 pub const MAX_HEADERS: usize = 64;
@@ -29,9 +29,9 @@ pub const MAX_STATE: usize = 64 * 1024;
 pub const MAX_FETCHES: u32 = 5;
 /// Largest body of a fetch, in bytes.
 pub const MAX_FETCH_BODY: usize = 256 * 1024;
-/// Deepest nesting of JSON that comes out of a plugin (`reliability` J8).
+/// Deepest nesting of JSON that comes out of a plugin.
 pub const MAX_DEPTH: usize = 64;
-/// Longest text of an error or its stack, in bytes (`reliability` J14).
+/// Longest text of an error or its stack, in bytes.
 pub const MAX_ERROR_TEXT: usize = 2 * 1024;
 
 /// A plugin's source, immutable, with the hash by which it is known and cached. Clones share the text.
@@ -54,7 +54,7 @@ impl Source {
         &self.text
     }
 
-    /// SHA-256 of the text: what a review is bound to (`reliability` J11).
+    /// SHA-256 of the text: what a review is bound to.
     pub fn hash(&self) -> [u8; 32] {
         self.hash
     }
@@ -336,7 +336,7 @@ pub enum LogLevel {
 }
 
 words! {
-    /// How a plugin failed (`reliability` 3.10).
+    /// How a plugin failed.
     pub enum ErrorKind {
         /// The source is not JavaScript.
         Syntax = "syntax",

@@ -30,7 +30,7 @@ const GRACE: Duration = Duration::from_millis(200);
 const READY: Duration = Duration::from_secs(10);
 /// How long a worker that closed its pipe may take to end.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(100);
-/// Runs after which a worker is replaced (`reliability` J9).
+/// Runs after which a worker is replaced.
 const MAX_RUNS: u32 = 1_000;
 /// Sources after which a worker is replaced: it keeps what it compiled.
 const MAX_SOURCES: usize = 64;

@@ -148,6 +148,11 @@ impl Ai<'_> {
         Ok(Conversation { messages, replies, tokens_today })
     }
 
+    /// Adds what a call cost.
+    pub async fn add_usage(&mut self, used: &AiUsage) -> Result<()> {
+        add_usage(&mut self.0, &[used]).await
+    }
+
     /// Deletes at most `limit` rows of usage before a day; returns how many.
     pub async fn delete_usage_before(&mut self, day: i64, limit: u32) -> Result<u64> {
         sql!(self.0, execute: DELETE_USAGE; day, i64::from(limit))

@@ -61,11 +61,10 @@ pub(super) const DELETE_BEFORE: &str = delete_old!("app_codes", "hash", "expires
 impl AppCodes<'_> {
     /// Stores a code.
     pub async fn insert(&mut self, hash: &TokenHash, code: &NewCode) -> Result<()> {
-        sql!(self.0, run:
-            "INSERT INTO app_codes (hash, app_id, bot_id, user_id, redirect_uri, scopes, challenge, expires_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-            hash, code.app_id, code.bot_id, code.user_id, &code.redirect_uri, json(&code.scopes),
-            &code.challenge, code.expires_at
+        sql!(self.0, insert "app_codes":
+            hash = hash, app_id = code.app_id, bot_id = code.bot_id, user_id = code.user_id,
+            redirect_uri = &code.redirect_uri, scopes = json(&code.scopes), challenge = &code.challenge,
+            expires_at = code.expires_at
         )
     }
 

@@ -121,28 +121,25 @@ impl Apps<'_> {
     /// # Errors
     /// A constraint error when the short name is taken.
     pub async fn insert(&mut self, app: &App, secrets: &AppSecrets) -> Result<()> {
-        sql!(self.0, run:
-            "INSERT INTO apps (id, owner_id, name, slug, description, icon_url, homepage, redirect_uris, setup_url,
-               webhook_url, webhook_verified, events, scopes, tools, listing, listing_reason, created_at, updated_at,
-               client_secret_hash, webhook_secret)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
-            app.id, app.owner_id, &app.name, &app.slug, &app.description, &app.icon_url, &app.homepage,
-            json(&app.redirect_uris), &app.setup_url, &app.webhook_url, app.webhook_verified,
-            json(&app.events), json(&app.scopes), json(&app.tools), app.listing, &app.listing_reason,
-            app.created_at, app.updated_at, &secrets.client_secret_hash, &secrets.webhook_secret
+        sql!(self.0, insert "apps":
+            id = app.id, owner_id = app.owner_id, name = &app.name, slug = &app.slug, description = &app.description,
+            icon_url = &app.icon_url, homepage = &app.homepage, redirect_uris = json(&app.redirect_uris),
+            setup_url = &app.setup_url, webhook_url = &app.webhook_url, webhook_verified = app.webhook_verified,
+            events = json(&app.events), scopes = json(&app.scopes), tools = json(&app.tools), listing = app.listing,
+            listing_reason = &app.listing_reason, created_at = app.created_at, updated_at = app.updated_at,
+            client_secret_hash = &secrets.client_secret_hash, webhook_secret = &secrets.webhook_secret
         )
     }
 
     /// Writes everything about an app that can change.
     pub async fn update(&mut self, app: &App) -> Result<()> {
-        sql!(self.0, run:
-            "UPDATE apps SET name = $2, description = $3, icon_url = $4, homepage = $5, redirect_uris = $6,
-               setup_url = $7, webhook_url = $8, webhook_verified = $9, events = $10, scopes = $11, tools = $12,
-               listing = $13, listing_reason = $14, updated_at = $15
-            WHERE id = $1";
-            app.id, &app.name, &app.description, &app.icon_url, &app.homepage, json(&app.redirect_uris),
-            &app.setup_url, &app.webhook_url, app.webhook_verified, json(&app.events), json(&app.scopes),
-            json(&app.tools), app.listing, &app.listing_reason, app.updated_at
+        sql!(self.0, update "apps":
+            name = &app.name, description = &app.description, icon_url = &app.icon_url, homepage = &app.homepage,
+            redirect_uris = json(&app.redirect_uris), setup_url = &app.setup_url, webhook_url = &app.webhook_url,
+            webhook_verified = app.webhook_verified, events = json(&app.events), scopes = json(&app.scopes),
+            tools = json(&app.tools), listing = app.listing, listing_reason = &app.listing_reason,
+            updated_at = app.updated_at;
+            " WHERE id = $1"; app.id
         )
     }
 

@@ -355,6 +355,8 @@ macro_rules! all_migrations {
             17 "0017_known_devices",
             18 "0018_recent_sends",
             19 "0019_retention_indexes",
+            20 "0020_message_lists",
+            21 "0021_replays",
         )
     };
 }

@@ -9,6 +9,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
     deliveries::{self, Finished},
+    due::StoreClock,
     fault::{is_fatal, is_outage},
     inbox::{self, Accept, Accepted},
     sending::{self, Begun, Settled},
@@ -23,8 +24,12 @@ use crate::{
 type Pending = Box<dyn FnOnce(Option<&Error>) + Send>;
 
 /// Writes one batch. `Err` means the connection must not be used again; every caller has its result.
-pub(super) async fn commit(tx: &mut Tx, batch: &mut Vec<Command>) -> Result<()> {
-    if let Err(error) = begin(tx).await {
+pub(super) async fn commit(tx: &mut Tx, batch: &mut Vec<Command>, clock: &StoreClock) -> Result<()> {
+    let begun = async {
+        begin(tx).await?;
+        follow_clock(tx, batch, clock).await
+    };
+    if let Err(error) = begun.await {
         refuse(batch, &error);
         return Err(error);
     }
@@ -47,6 +52,27 @@ pub(super) async fn commit(tx: &mut Tx, batch: &mut Vec<Command>) -> Result<()> 
 async fn begin(tx: &mut Tx) -> Result<()> {
     failpoint!("commit.begin");
     execute(tx, "BEGIN", "BEGIN IMMEDIATE").await
+}
+
+/// Moves outcomes to the clock that due times in the store go by.
+async fn follow_clock(tx: &mut Tx, batch: &mut [Command], clock: &StoreClock) -> Result<()> {
+    let now = clock.read();
+    for command in batch {
+        match command {
+            Command::Finish(finished, _) => {
+                if let Some(step) = tx.due().step_for(finished.stamp, now).await? {
+                    Arc::make_mut(finished).follow(step);
+                }
+            }
+            Command::SettleSend(settled, _) => {
+                if let Some(step) = tx.due().step_for(settled.stamp, now).await? {
+                    Arc::make_mut(settled).follow(step);
+                }
+            }
+            Command::Accept(..) | Command::BeginSend(..) | Command::Run(..) => {}
+        }
+    }
+    Ok(())
 }
 
 async fn begin_again(tx: &mut Tx) -> Result<()> {
@@ -115,7 +141,7 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
             Command::Accept(accept, reply) => accepts.push(Arc::new(accept), reply),
             Command::Finish(one, reply) => finished.push(one, reply),
             Command::BeginSend(one, reply) => begun.push(Arc::new(one), reply),
-            Command::SettleSend(one, reply) => settled.push(Arc::new(one), reply),
+            Command::SettleSend(one, reply) => settled.push(one, reply),
             Command::Run(job, reply) => jobs.push((job, reply)),
         }
     }

@@ -40,12 +40,10 @@ impl Binds<'_> {
         keep: u32,
     ) -> Result<()> {
         failpoint!("bind.begin");
-        sql!(self.0, run:
-            "INSERT INTO binds (id, owner_id, for_bot_id, network, name, status, private, codes_shown, rev,
-               bot_id, created_at, expires_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
-            bind.id, bind.owner_id, bind.for_bot, &bind.network, &bind.name, bind.status, &bind.private,
-            i64::from(bind.codes_shown), bind.rev, bind.bot_id, now, bind.expires_at
+        sql!(self.0, insert "binds":
+            id = bind.id, owner_id = bind.owner_id, for_bot_id = bind.for_bot, network = &bind.network, name = &bind.name,
+            status = bind.status, private = &bind.private, codes_shown = i64::from(bind.codes_shown), rev = bind.rev,
+            bot_id = bind.bot_id, created_at = now, expires_at = bind.expires_at
         )?;
         sql!(self.0, run: DELETE_ENDED; bind.owner_id, old, i64::from(keep))
     }

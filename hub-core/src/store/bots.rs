@@ -1,5 +1,7 @@
 //! Statements about bots.
 
+use std::collections::HashMap;
+
 use sqlx::AssertSqlSafe;
 
 use super::{
@@ -12,6 +14,7 @@ use crate::{
     model::bot::{BotRecord, BotStatus},
     page::PageRequest,
     secret::Sealed,
+    text::json,
     time::Timestamp,
 };
 
@@ -115,6 +118,29 @@ impl Bots<'_> {
         )
     }
 
+    /// Who owns each of these bots; without those that do not exist.
+    pub async fn owners(&mut self, bots: &[BotId]) -> Result<Vec<Holder>> {
+        macro_rules! select {
+            ($ids:literal) => {
+                concat!("SELECT id AS bot_id, owner_id FROM bots WHERE id IN (", $ids, ")")
+            };
+        }
+        sql!(self.0, all:
+            select!("SELECT value FROM json_each($1)"), select!("SELECT json_array_elements_text($1::json)");
+            json(bots)
+        )
+    }
+
+    /// The names of bots, by their ids. The caller has checked whose they are.
+    pub async fn names(&mut self, ids: &[BotId]) -> Result<HashMap<BotId, String>> {
+        let rows: Vec<(BotId, String)> = sql!(self.0, all:
+            "SELECT id, name FROM bots WHERE id IN (SELECT value FROM json_each($1))",
+            "SELECT id, name FROM bots WHERE id IN (SELECT json_array_elements_text($1::json))";
+            json(ids)
+        )?;
+        Ok(rows.into_iter().collect())
+    }
+
     /// How many bots a user has.
     pub async fn count(&mut self, owner: UserId) -> Result<u32> {
         let count: i64 = sql!(self.0, value: "SELECT COUNT(*) FROM bots WHERE owner_id = $1"; owner)?;
@@ -126,12 +152,11 @@ impl Bots<'_> {
     /// # Errors
     /// A constraint violation when another bot has the same person on the same network.
     pub async fn insert(&mut self, bot: &NewBot, now: Timestamp) -> Result<()> {
-        sql!(self.0, run:
-            "INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id,
-               credentials, credentials_rev, cursor, config_rev, lease_until, lease_fence, created_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, '', 0, 0, 0, $6)";
-            bot.id, bot.owner_id, &bot.name, &bot.network, BotStatus::Pending, now, &bot.login.wx_id,
-            &bot.login.owner_user_id, &bot.login.credentials
+        sql!(self.0, insert "bots":
+            id = bot.id, owner_id = bot.owner_id, name = &bot.name, network = &bot.network, status = BotStatus::Pending,
+            status_since = now, wx_id = &bot.login.wx_id, owner_user_id = &bot.login.owner_user_id,
+            credentials = &bot.login.credentials, credentials_rev = 1_i64, cursor = "", config_rev = 0_i64,
+            lease_until = 0_i64, lease_fence = 0_i64, created_at = now
         )
     }
 

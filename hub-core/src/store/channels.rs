@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result},
     id::{BotId, ChannelId, UserId},
     model::{
-        channel::{Aftermath, ChannelRecord, NewKey},
+        channel::{Aftermath, ChannelHealth, ChannelRecord, ChannelTotals, NewKey},
         trace::DeliveryState,
         user::UserStatus,
     },
@@ -33,6 +33,23 @@ macro_rules! select {
              FROM channels ",
             $rest
         )
+    };
+}
+
+/// The columns of a [`ChannelHealth`] of the channel `c`, each from an index.
+macro_rules! health {
+    () => {
+        "c.failing_since,
+         (SELECT d.finished_at FROM deliveries d WHERE d.channel_id = c.id AND d.state = 'done'
+            ORDER BY d.id DESC LIMIT 1) AS last_ok_at,
+         (SELECT MIN(open.due_at) FROM (
+            SELECT due_at FROM (SELECT d.due_at FROM deliveries d WHERE d.channel_id = c.id AND d.state = 'pending'
+                ORDER BY d.id LIMIT 1000) AS held
+            UNION ALL
+            SELECT due_at FROM (SELECT d.due_at FROM deliveries d WHERE d.channel_id = c.id AND d.state = 'parked'
+                ORDER BY d.id LIMIT 1000) AS parked) AS open) AS next_attempt_at,
+         (SELECT COUNT(*) FROM deliveries d WHERE d.channel_id = c.id AND d.state = 'parked') AS parked,
+         (SELECT COUNT(*) FROM deliveries d WHERE d.channel_id = c.id AND d.state = 'dead') AS dead"
     };
 }
 
@@ -102,6 +119,39 @@ impl Channels<'_> {
         )
     }
 
+    /// How the deliveries of a bot's channels from `first` to `last` by id are doing.
+    pub async fn health(
+        &mut self,
+        bot_id: BotId,
+        first: ChannelId,
+        last: ChannelId,
+    ) -> Result<Vec<(ChannelId, ChannelHealth)>> {
+        #[derive(hub_macros::FromRow)]
+        struct Row {
+            id: ChannelId,
+            #[row(flatten)]
+            health: ChannelHealth,
+        }
+        let rows: Vec<Row> = sql!(self.0, all:
+            concat!("SELECT c.id, ", health!(), " FROM channels c WHERE c.bot_id = $1 AND c.id >= $2 AND c.id <= $3");
+            bot_id, first, last
+        )?;
+        Ok(rows.into_iter().map(|row| (row.id, row.health)).collect())
+    }
+
+    /// The newest channels of all bots of a user with their numbers.
+    pub async fn totals(&mut self, owner: UserId, limit: u32) -> Result<Vec<ChannelTotals>> {
+        sql!(self.0, all:
+            concat!(
+                "SELECT c.id, c.bot_id, c.name, c.last_seq AS received,
+                    (SELECT COUNT(*) FROM deliveries d WHERE d.channel_id = c.id AND d.state = 'pending') AS pending, ",
+                health!(),
+                " FROM bots b JOIN channels c ON c.bot_id = b.id WHERE b.owner_id = $1 ORDER BY c.id DESC LIMIT $2"
+            );
+            owner, i64::from(limit)
+        )
+    }
+
     /// The revision of a bot's rules, for the workers; `None` when the bot is gone.
     pub async fn config_rev(&mut self, bot_id: BotId) -> Result<Option<i64>> {
         sql!(self.0, optional_value: "SELECT config_rev FROM bots WHERE id = $1"; bot_id)
@@ -168,15 +218,13 @@ impl Channels<'_> {
     /// # Errors
     /// A constraint error when the bot has another channel with the handle.
     pub async fn insert(&mut self, channel: &ChannelRecord, key_hash: &TokenHash) -> Result<()> {
-        sql!(self.0, run:
-            "INSERT INTO channels (id, bot_id, name, handle, enabled, key_hash, key_last4, filter, websocket,
-                webhook, webhook_secret, ai, ai_api_key, on_plugin_error, lane_hold_s, last_seq, created_at,
-                updated_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)";
-            channel.id, channel.bot_id, &channel.name, &channel.handle, channel.enabled, key_hash,
-            &channel.key_last4, &channel.filter, &channel.websocket, &channel.webhook,
-            &channel.webhook_secret, &channel.ai, &channel.ai_api_key, channel.options.on_plugin_error,
-            i64::from(channel.options.lane_hold_s), channel.last_seq, channel.created_at, channel.updated_at
+        sql!(self.0, insert "channels":
+            id = channel.id, bot_id = channel.bot_id, name = &channel.name, handle = &channel.handle,
+            enabled = channel.enabled, key_hash = key_hash, key_last4 = &channel.key_last4,
+            filter = &channel.filter, websocket = &channel.websocket, webhook = &channel.webhook,
+            webhook_secret = &channel.webhook_secret, ai = &channel.ai, ai_api_key = &channel.ai_api_key,
+            on_plugin_error = channel.options.on_plugin_error, lane_hold_s = i64::from(channel.options.lane_hold_s),
+            last_seq = channel.last_seq, created_at = channel.created_at, updated_at = channel.updated_at
         )
     }
 
@@ -187,17 +235,16 @@ impl Channels<'_> {
     /// A constraint error when the bot has another channel with the handle.
     pub async fn update(&mut self, channel: &ChannelRecord, aftermath: Aftermath) -> Result<()> {
         let restart = aftermath == Aftermath::RestartWebhook;
-        sql!(self.0, run:
-            "UPDATE channels SET name = $2, handle = $3, enabled = $4, filter = $5, websocket = $6,
-                webhook = $7, webhook_secret = $8, webhook_old_secret = $9, webhook_old_until = $10, ai = $11,
-                ai_api_key = $12, on_plugin_error = $13, lane_hold_s = $14, updated_at = $15,
-                failing_since = CASE WHEN $16 THEN NULL ELSE failing_since END,
-                webhook_disabled = CASE WHEN $16 THEN NULL ELSE webhook_disabled END
+        sql!(self.0, update "channels":
+            name = &channel.name, handle = &channel.handle, enabled = channel.enabled, filter = &channel.filter,
+            websocket = &channel.websocket, webhook = &channel.webhook, webhook_secret = &channel.webhook_secret,
+            webhook_old_secret = &channel.webhook_old_secret, webhook_old_until = channel.webhook_old_until,
+            ai = &channel.ai, ai_api_key = &channel.ai_api_key, on_plugin_error = channel.options.on_plugin_error,
+            lane_hold_s = i64::from(channel.options.lane_hold_s), updated_at = channel.updated_at;
+            ", failing_since = CASE WHEN $2 THEN NULL ELSE failing_since END,
+                webhook_disabled = CASE WHEN $2 THEN NULL ELSE webhook_disabled END
             WHERE id = $1";
-            channel.id, &channel.name, &channel.handle, channel.enabled, &channel.filter, &channel.websocket,
-            &channel.webhook, &channel.webhook_secret, &channel.webhook_old_secret, channel.webhook_old_until,
-            &channel.ai, &channel.ai_api_key, channel.options.on_plugin_error, i64::from(channel.options.lane_hold_s),
-            channel.updated_at, restart
+            channel.id, restart
         )
     }
 

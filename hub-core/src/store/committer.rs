@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     backend::Backend,
     batch::{commit, execute, refuse},
+    due::StoreClock,
     fault::is_fatal,
     writer::{Command, ENOUGH_ROWS, Inbox, PROBE_INTERVAL, boxed},
 };
@@ -26,20 +27,44 @@ use crate::{
     counters::{self, Spread},
     error::{Error, Result},
     store::views::{Owned, Tx},
-    time::{Clock, Stopwatch},
+    time::{Clock, Instant, Stopwatch},
 };
 
 /// Most commands of one transaction.
 const MAX_BATCH: usize = 256;
 /// Between a batch that failed as a whole and the next one.
 const FAILURE_PAUSE: Duration = Duration::from_millis(100);
-/// Under load, commits on the way of messages begin this far apart: what comes meanwhile shares one. After a
-/// quiet moment a commit begins at once. A webhook's slot is taken until the commit of its outcome, so that longer
-/// pauses would cost throughput; to a server on a network a commit is eight trips.
-const fn commit_interval(backend: &Backend) -> Duration {
-    match backend {
-        Backend::Sqlite { .. } => Duration::from_millis(10),
-        Backend::Postgres { .. } => Duration::from_millis(25),
+
+/// When a transaction begins, so that few carry much under load and one begins at once otherwise.
+///
+/// A message waits for the commit that accepts it before it is delivered, so that commit begins when the writer is free.
+/// After a commit the writer pauses for as long as it took: what comes meanwhile shares the next one, and the more there
+/// is to commit, the more it shares. An outcome for which nothing waits rides along with the next commit, or begins one
+/// after a while.
+#[derive(Debug)]
+struct Pacing {
+    /// How long an outcome waits for other commands, and the longest pause. To a server on a network a commit is eight
+    /// trips.
+    longest: Duration,
+    ready_at: Instant,
+}
+
+impl Pacing {
+    fn new(backend: &Backend, now: Instant) -> Self {
+        let longest = match backend {
+            Backend::Sqlite { .. } => Duration::from_millis(10),
+            Backend::Postgres { .. } => Duration::from_millis(25),
+        };
+        Self { longest, ready_at: now }
+    }
+
+    fn note_commit(&mut self, ended: Instant, took: Duration) {
+        self.ready_at = ended + took.min(self.longest);
+    }
+
+    /// When commands may begin a transaction of which the first came at `since`.
+    fn begins_at(&self, since: Instant, is_awaited: bool) -> Instant {
+        if is_awaited { self.ready_at } else { self.ready_at.max(since + self.longest) }
     }
 }
 
@@ -92,14 +117,19 @@ pub(super) struct Signals {
 }
 
 /// Runs until it is stopped and nothing waits, or until the storage failed permanently.
-pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterStats>, signals: Signals) {
+pub(super) async fn run(
+    backend: Backend,
+    mut inbox: Inbox,
+    clock: StoreClock,
+    stats: Arc<WriterStats>,
+    signals: Signals,
+) {
     let mut connection = None;
     let mut batch = Vec::with_capacity(MAX_BATCH);
     // The database's time, not the hub's: a clock that does not move must not prevent a probe.
     let machine = Clock::system();
     let mut probe_at = machine.instant();
-    let commit_interval = commit_interval(&backend);
-    let mut last = machine.instant() - commit_interval;
+    let mut pacing = Pacing::new(&backend, machine.instant());
     loop {
         let mut probing = false;
         let probe_due = async {
@@ -125,10 +155,8 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
             break;
         }
         if !probing {
-            gather(&mut inbox, &mut batch, commit_interval.saturating_sub(machine.instant().since(last)))
-                .await;
+            gather(&mut inbox, &mut batch, &pacing).await;
         }
-        last = machine.instant();
         let (commands, begun) = (batch.len() as u64, Stopwatch::start());
         let tx = match connection.take() {
             Some(tx) => Ok(tx),
@@ -136,7 +164,7 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
         };
         let outcome = match tx {
             Ok(mut tx) => {
-                let committed = AssertUnwindSafe(commit(&mut tx, &mut batch)).catch_unwind().await;
+                let committed = AssertUnwindSafe(commit(&mut tx, &mut batch, &clock)).catch_unwind().await;
                 // Who waited for an answer finds it gone; the committer goes on.
                 let committed = committed.unwrap_or_else(|_| Err(Error::internal("the committer panicked")));
                 committed.map(|()| tx)
@@ -152,7 +180,9 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
         match outcome {
             Ok(tx) => {
                 connection = Some(tx);
-                stats.note_commit(commands, begun.elapsed());
+                let took = begun.elapsed();
+                stats.note_commit(commands, took);
+                pacing.note_commit(machine.instant(), took);
                 // Only a probe shows it: another command may have had nothing to write.
                 if probing {
                     signals.writable.store(true, Ordering::Relaxed);
@@ -182,21 +212,26 @@ pub(super) async fn run(backend: Backend, mut inbox: Inbox, stats: Arc<WriterSta
     }
 }
 
-/// Waits for more commands, at most this long, unless the batch is large enough or a caller waits for it.
-async fn gather(inbox: &mut Inbox, batch: &mut Vec<Command>, at_most: Duration) {
-    let rows = |commands: &[Command]| commands.iter().map(Command::rows).sum::<usize>();
-    let mut gathered = rows(batch);
-    let more = async {
-        while gathered < ENOUGH_ROWS && batch.len() < MAX_BATCH {
-            let known = batch.len();
-            if inbox.0.recv_many(batch, MAX_BATCH - known).await == 0 {
-                return; // Told to stop, and nothing waits any more.
-            }
-            gathered += rows(&batch[known..]);
-        }
-    };
+/// Waits for more commands until it is time to begin, or the batch is large enough.
+async fn gather(inbox: &mut Inbox, batch: &mut Vec<Command>, pacing: &Pacing) {
     // The machine's time here, too.
-    Clock::system().timeout(at_most, more).await;
+    let machine = Clock::system();
+    let since = machine.instant();
+    let (mut seen, mut rows, mut is_awaited) = (0, 0, false);
+    while batch.len() < MAX_BATCH {
+        rows += batch[seen..].iter().map(Command::rows).sum::<usize>();
+        is_awaited |= batch[seen..].iter().any(Command::is_awaited);
+        seen = batch.len();
+        let left = pacing.begins_at(since, is_awaited).since(machine.instant());
+        if rows >= ENOUGH_ROWS || left.is_zero() {
+            return;
+        }
+        match machine.timeout(left, inbox.0.recv_many(batch, MAX_BATCH - seen)).await {
+            // Told to stop, and nothing waits any more.
+            None | Some(0) => return,
+            Some(_) => {}
+        }
+    }
 }
 
 async fn connect(backend: &Backend) -> Result<Tx> {

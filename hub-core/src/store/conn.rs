@@ -44,7 +44,23 @@ impl Conn<'_> {
 /// | `execute` | the number of rows affected |
 /// | `all` `one` `optional` | the rows as a type that is `FromRow` |
 /// | `values` `value` `optional_value` | the first column of the rows |
+///
+/// A statement that writes columns one by one names each next to its value, and returns nothing:
+/// `sql!(self.0, insert "bots": id = bot.id, name = &bot.name)` and `sql!(self.0, update "bots": name = &bot.name;
+/// " WHERE id = $1"; bot.id)`, where the values of the last text come first.
 macro_rules! sql {
+    ($db:expr, insert $table:literal: $($column:ident = $value:expr),+ $(,)?) => {
+        $crate::store::conn::sql!($db, run:
+            concat!("INSERT INTO ", $table, $crate::store::conn::columns!(insert [] $($column)+));
+            $($value),+
+        )
+    };
+    ($db:expr, update $table:literal: $($column:ident = $value:expr),+; $rest:literal; $($given:expr),+) => {
+        $crate::store::conn::sql!($db, run:
+            concat!("UPDATE ", $table, " SET ", $crate::store::conn::columns!(update [$($given),+] $($column)+), $rest);
+            $($given,)+ $($value),+
+        )
+    };
     ($db:expr, $verb:ident: $sql:expr $(; $($value:expr),*)?) => {
         $crate::store::conn::sql!($db, $verb: $sql, $sql $(; $($value),*)?)
     };
@@ -101,6 +117,30 @@ macro_rules! sql {
 }
 
 pub(crate) use sql;
+
+/// The columns of a statement of [`sql!`] and the places of their values, which follow those of the values in brackets.
+macro_rules! columns {
+    ($verb:ident [$($given:expr),*] $($column:ident)+) => {
+        $crate::store::conn::columns!(@$verb [$($given),*] [] [$($column)+]
+            1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32)
+    };
+    (@$verb:ident [$_:expr $(, $given:expr)*] [] $columns:tt $number:literal $($numbers:literal)*) => {
+        $crate::store::conn::columns!(@$verb [$($given),*] [] $columns $($numbers)*)
+    };
+    (@$verb:ident [] [$($placed:tt)*] [$column:ident $($columns:ident)*] $number:literal $($numbers:literal)*) => {
+        $crate::store::conn::columns!(@$verb [] [$($placed)* $column $number] [$($columns)*] $($numbers)*)
+    };
+    (@insert [] [$first:ident $one:literal $($column:ident $number:literal)*] [] $($unused:literal)*) => {
+        concat!(
+            " (", stringify!($first), $(", ", stringify!($column),)* ") VALUES ($", $one, $(", $", $number,)* ")"
+        )
+    };
+    (@update [] [$first:ident $one:literal $($column:ident $number:literal)*] [] $($unused:literal)*) => {
+        concat!(stringify!($first), " = $", $one, $(", ", stringify!($column), " = $", $number),*)
+    };
+}
+
+pub(crate) use columns;
 
 /// The same three functions for each driver. Their futures are the same for every statement: only the reading of rows is
 /// compiled for each type.

@@ -6,7 +6,7 @@
 
 mod finish;
 
-pub use crate::model::trace::DeliveryState;
+pub use crate::model::trace::{DeliveryFacts, DeliveryState};
 pub(super) use finish::finish;
 pub use finish::{Finished, HealthReport, SinkHealth};
 
@@ -218,6 +218,51 @@ impl Deliveries<'_> {
             super::traces::update(&mut self.0, &[trace]).await?;
         }
         Ok(rows > 0)
+    }
+
+    /// The deliveries of a message behind a trace, oldest first. The caller has checked whose message it is.
+    pub async fn of_trace(&mut self, message_id: MessageId, trace_id: TraceId) -> Result<Vec<DeliveryFacts>> {
+        sql!(self.0, all:
+            "SELECT sink, state, attempts, due_at, last_error FROM deliveries
+            WHERE message_id = $1 AND trace_id = $2 ORDER BY id";
+            message_id, trace_id
+        )
+    }
+
+    /// Makes parked deliveries of a trace due now; returns how many there were. The caller has checked whose it is.
+    pub async fn attempt_parked(
+        &mut self,
+        message: MessageId,
+        trace: TraceId,
+        now: Timestamp,
+    ) -> Result<u64> {
+        sql!(self.0, execute:
+            "UPDATE deliveries SET due_at = $3 WHERE message_id = $1 AND trace_id = $2 AND state = 'parked'";
+            message, trace, now
+        )
+    }
+
+    /// Abandons parked deliveries of a trace that no node holds, and records it in the trace; returns how many there
+    /// were. The caller has checked whose it is.
+    pub async fn cancel_parked(
+        &mut self,
+        (message, trace): (MessageId, TraceId),
+        reason: &str,
+        now: Timestamp,
+        update: impl FnOnce(i64) -> TraceUpdate,
+    ) -> Result<u64> {
+        // A node that loads one at this moment has written its fence into the row.
+        let rows = sql!(self.0, execute:
+            "UPDATE deliveries SET state = 'dead', claim = 0, last_error = $3, finished_at = $4
+            WHERE message_id = $1 AND trace_id = $2 AND state = 'parked' AND NOT EXISTS (
+                SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = deliveries.claim)";
+            message, trace, reason, now
+        )?;
+        if rows > 0 {
+            let update = update(i64::try_from(rows).unwrap_or(i64::MAX));
+            super::traces::update(&mut self.0, &[&update]).await?;
+        }
+        Ok(rows)
     }
 
     /// State, attempts and last error of the deliveries behind a trace, oldest first.

@@ -8,7 +8,13 @@
 //! recognised by its distance: no schedule of the hub waits longer than [`LONGEST_WAIT`], so that what is further
 //! ahead counts as due.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
 use super::{
     conn::{Conn, sql},
@@ -80,9 +86,62 @@ pub struct Reading {
 impl Reading {
     /// What the wall clock moved by since then, beyond the time that passed.
     pub fn step_to(self, next: Self) -> Option<Step> {
-        let within = next.at.since(self.at);
-        Some(Step { expected: self.wall + within, now: next.wall, within }).filter(|step| !step.is_drift())
+        Some(self.change_to(next)).filter(|step| !step.is_drift())
     }
+
+    fn change_to(self, next: Self) -> Step {
+        let within = next.at.since(self.at);
+        Step { expected: self.wall + within, now: next.wall, within }
+    }
+}
+
+/// The database has no clock, or it was not read yet.
+const UNSYNCED: i64 = i64::MIN;
+
+/// The clock that all nodes of a database share.
+#[derive(Debug, Clone)]
+pub(super) struct StoreClock {
+    machine: Clock,
+    /// What the database's clock shows beyond our monotonic clock, in milliseconds: nodes compare due times and
+    /// leases by the clock they share, and a step of this machine's wall clock changes nothing. [`UNSYNCED`] until
+    /// measured, and on SQLite.
+    offset: Arc<AtomicI64>,
+}
+
+impl StoreClock {
+    pub(super) fn new(machine: Clock) -> Self {
+        Self { machine, offset: Arc::new(AtomicI64::new(UNSYNCED)) }
+    }
+
+    /// The clock of the process.
+    pub(super) const fn machine(&self) -> &Clock {
+        &self.machine
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        match self.offset.load(Ordering::Relaxed) {
+            UNSYNCED => self.machine.now(),
+            offset => Timestamp::from_millis(self.machine.instant().as_millis() + offset),
+        }
+    }
+
+    pub(super) fn read(&self) -> Reading {
+        Reading { at: self.machine.instant(), wall: self.now() }
+    }
+
+    /// Goes by this reading from now on.
+    pub(super) fn set(&self, Reading { at, wall }: Reading) {
+        self.offset.store(wall.as_millis() - at.as_millis(), Ordering::Relaxed);
+    }
+}
+
+/// By which clock the times of an outcome were determined.
+#[derive(Debug, Clone, Copy)]
+pub struct Stamp {
+    /// The shared clock then.
+    pub read: Reading,
+    /// The reading that due times in the store went by then; `None` before a node's first renewal of leases.
+    pub followed: Option<Followed>,
 }
 
 /// What the nodes of a database noted of the clock that they share.
@@ -117,6 +176,16 @@ impl Noted {
         let step = step.filter(|step| !step.is_drift());
         (Followed { reading, moved_ms: self.moved_ms + step.map_or(0, Step::by) }, step)
     }
+
+    /// What an outcome of `stamp` has to be moved by before it is stored: from the clock that it was determined by to the
+    /// one that due times in the store go by. They differ by steps that were found since, and by steps that no node has
+    /// found yet, which will move what is stored before.
+    pub(crate) fn step_for(self, stamp: Stamp, now: Reading) -> Option<Step> {
+        let (_, unfollowed) = self.follow(stamp.followed, now);
+        let since = stamp.read.change_to(now);
+        let expected_ms = since.expected.as_millis() + unfollowed.map_or(0, Step::by);
+        Some(Step { expected: Timestamp::from_millis(expected_ms), ..since }).filter(|step| !step.is_drift())
+    }
 }
 
 impl From<Followed> for Noted {
@@ -147,6 +216,15 @@ impl Due<'_> {
         }
         self.note(followed.into()).await?;
         Ok((followed, step))
+    }
+
+    /// [`Noted::step_for`] an outcome that this transaction stores. The database is asked only around a step.
+    pub(super) async fn step_for(&mut self, stamp: Stamp, now: Reading) -> Result<Option<Step>> {
+        let readings = [Some(stamp.read), stamp.followed.map(|followed| followed.reading)];
+        if readings.into_iter().flatten().all(|reading| reading.step_to(now).is_none()) {
+            return Ok(None);
+        }
+        Ok(self.noted().await?.and_then(|noted| noted.step_for(stamp, now)))
     }
 
     async fn noted(&mut self) -> Result<Option<Noted>> {
@@ -231,6 +309,41 @@ mod tests {
             assert_eq!(step, None, "the first node moved the due times");
             let (_, step) = Noted::from(other).follow(Some(one), reading(SECOND * 9, wall + SECOND * 9));
             assert_eq!(step, None, "one step is moved by once");
+        }
+    }
+
+    #[test]
+    fn an_outcome_is_stored_by_the_clock_that_due_times_go_by() {
+        let at = Clock::from(ManualClock::new(NOW)).instant();
+        let reading = |after: Duration, wall: Timestamp| Reading { at: at + after, wall: wall + after };
+        let (first, _) = Noted { seen_at: NOW, moved_ms: 0 }.follow(None, reading(Duration::ZERO, NOW));
+        let noted = Noted::from(first);
+        let before = Stamp { read: reading(SECOND, NOW), followed: Some(first) };
+        for wall in [NOW - HOUR, NOW + HOUR] {
+            let by = |noted: Noted, stamp: Stamp, now| noted.step_for(stamp, now).map(Step::by);
+            let step_ms = Some(wall.as_millis() - NOW.as_millis());
+            let (found, _) = noted.follow(Some(first), reading(SECOND * 4, wall));
+            assert_eq!(by(noted, before, reading(SECOND * 3, NOW)), None, "no step");
+            assert_eq!(by(noted, before, reading(SECOND * 3, wall)), None, "moved when the step is found");
+            assert_eq!(
+                by(found.into(), before, reading(SECOND * 5, wall)),
+                step_ms,
+                "found before it is stored"
+            );
+            let between = Stamp { read: reading(SECOND * 2, wall), followed: Some(first) };
+            assert_eq!(
+                by(found.into(), between, reading(SECOND * 5, wall)),
+                None,
+                "by the new clock already"
+            );
+            let back_ms = step_ms.map(|ms| -ms);
+            assert_eq!(
+                by(noted, between, reading(SECOND * 3, wall)),
+                back_ms,
+                "moved when the step is found"
+            );
+            let again = reading(SECOND * 6, wall + HOUR * 5);
+            assert_eq!(by(found.into(), before, again), step_ms, "the second step is not found yet");
         }
     }
 

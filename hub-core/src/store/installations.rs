@@ -219,12 +219,10 @@ impl Installations<'_> {
     /// # Errors
     /// A constraint error when it is there already, or another one has the handle.
     pub async fn insert(&mut self, new: &Installation, token: &NewToken) -> Result<()> {
-        sql!(self.0, run:
-            "INSERT INTO app_installations (id, app_id, bot_id, handle, scopes, tools, enabled, token_hash,
-               token_last4, created_at, updated_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10)";
-            new.id, new.app_id, new.bot_id, &new.handle, json(&new.scopes), json(&new.tools), new.enabled,
-            &token.hash, &token.last4, new.created_at
+        sql!(self.0, insert "app_installations":
+            id = new.id, app_id = new.app_id, bot_id = new.bot_id, handle = &new.handle, scopes = json(&new.scopes),
+            tools = json(&new.tools), enabled = new.enabled, token_hash = &token.hash, token_last4 = &token.last4,
+            created_at = new.created_at, updated_at = new.created_at
         )
     }
 

@@ -131,12 +131,11 @@ pub(super) const LOOSE: [&str; 2] = [
 impl Media<'_> {
     /// Makes the row of a file that no message holds yet.
     pub async fn insert(&mut self, row: &MediaRow) -> Result<()> {
-        sql!(self.0, run:
-            "INSERT INTO media (id, owner_id, bot_id, channel_id, message_id, item, kind, file_name, content_type,
-               size, md5, state, reason, source, attempts, due_at, expires_at, created_at)
-            VALUES ($1, $2, $3, $4, NULL, $5, $6, $7, $8, $9, $10, $11, NULL, NULL, 0, $12, $13, $14)";
-            row.id, row.owner_id, row.bot_id, row.channel_id, row.item, row.kind, &row.file_name,
-            &row.content_type, row.size, &row.md5, row.state, row.due_at, row.expires_at, row.created_at
+        sql!(self.0, insert "media":
+            id = row.id, owner_id = row.owner_id, bot_id = row.bot_id, channel_id = row.channel_id, item = row.item,
+            kind = row.kind, file_name = &row.file_name, content_type = &row.content_type, size = row.size,
+            md5 = &row.md5, state = row.state, attempts = 0_i64, due_at = row.due_at, expires_at = row.expires_at,
+            created_at = row.created_at
         )
     }
 

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     error::Result,
     id::{BotId, ChannelId, MessageId},
-    model::message::{Message, MessageFilter},
+    model::message::{Message, MessageFilter, ReceivedMessage},
     page::PageRequest,
     secret::Sealed,
     text::json,
@@ -38,6 +38,10 @@ macro_rules! columns {
          FROM messages "
     };
 }
+
+mod search;
+#[cfg(feature = "testing")]
+pub(super) use search::candidates_statement;
 
 /// The statement for a page. SQLite's `LIKE` ignores the case of ASCII letters, PostgreSQL's does not.
 pub(super) fn page_statement(filter: &MessageFilter, like: &'static str) -> String {
@@ -89,6 +93,16 @@ impl Messages<'_> {
             filter.since, filter.until, &pattern
         )?;
         self.with_channels(rows).await
+    }
+
+    /// The last messages that people sent to a bot, newest first: those that were routed to its channels. The caller
+    /// has checked whose bot it is.
+    pub async fn received(&mut self, bot_id: BotId, limit: u32) -> Result<Vec<ReceivedMessage>> {
+        sql!(self.0, all:
+            "SELECT id, from_user_id, user_name, session_id, kind, content, sent_at, created_at FROM messages
+            WHERE bot_id = $1 AND direction = 'inbound' AND status = 'received' ORDER BY id DESC LIMIT $2";
+            bot_id, i64::from(limit)
+        )
     }
 
     /// One message of a bot, with the channels that received it. The caller has checked whose bot it is.
@@ -171,7 +185,7 @@ impl Messages<'_> {
 }
 
 /// The pattern for "contains this text".
-fn contains(text: &str) -> String {
+pub(super) fn contains(text: &str) -> String {
     let escaped = text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
     format!("%{escaped}%")
 }

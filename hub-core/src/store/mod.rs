@@ -11,7 +11,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicI64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -19,7 +19,10 @@ use std::{
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use self::{due::Reading, writer::Command};
+use self::{
+    due::{Reading, StoreClock},
+    writer::Command,
+};
 use crate::{
     error::{Error, ErrorCode, Result},
     tasks::Tasks,
@@ -38,6 +41,7 @@ mod backend;
 mod batch;
 pub mod binds;
 pub mod bots;
+mod candidates;
 pub mod channel_plugins;
 pub mod channels;
 mod committer;
@@ -64,6 +68,7 @@ mod pieces;
 pub mod plans;
 pub mod plugins;
 pub mod qr_logins;
+pub mod replays;
 pub mod revocations;
 mod rows;
 mod sealed;
@@ -95,20 +100,13 @@ fn given(conditions: &[(bool, &'static str)]) -> String {
     conditions.iter().filter(|(given, _)| *given).map(|(_, condition)| *condition).collect()
 }
 
-/// The database has no clock, or it was not read yet.
-const UNSYNCED: i64 = i64::MIN;
-
 /// The database of a hub. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Store {
     backend: backend::Backend,
     writer: writer::Writer,
     tasks: Tasks,
-    clock: Clock,
-    /// What the database's clock shows beyond our monotonic clock, in milliseconds: nodes compare due times and
-    /// leases by the clock they share, and a step of this machine's wall clock changes nothing. [`UNSYNCED`] until
-    /// measured, and on SQLite.
-    offset: Arc<AtomicI64>,
+    clock: StoreClock,
     stats: Arc<WriterStats>,
     fatal: CancellationToken,
     writable: Arc<AtomicBool>,
@@ -137,8 +135,7 @@ impl Store {
             backend,
             writer,
             tasks: Tasks::new(),
-            clock,
-            offset: Arc::new(AtomicI64::new(UNSYNCED)),
+            clock: StoreClock::new(clock),
             stats: Arc::default(),
             fatal: CancellationToken::new(),
             writable: Arc::new(AtomicBool::new(true)),
@@ -148,6 +145,7 @@ impl Store {
             committer::run(
                 store.backend.clone(),
                 inbox,
+                store.clock.clone(),
                 Arc::clone(&store.stats),
                 committer::Signals {
                     stop: store.tasks.stop_token().clone(),
@@ -161,10 +159,7 @@ impl Store {
 
     /// Now, by the clock that all nodes of this database share.
     pub fn now(&self) -> Timestamp {
-        match self.offset.load(Ordering::Relaxed) {
-            UNSYNCED => self.clock.now(),
-            offset => Timestamp::from_millis(self.clock.instant().as_millis() + offset),
-        }
+        self.clock.now()
     }
 
     /// A connection for reading. Take one per unit of work and pass it down.
@@ -228,22 +223,22 @@ impl Store {
     /// # Errors
     /// `UNAVAILABLE` when the commit failed; then nothing is stored.
     pub async fn settle_send(&self, settled: sending::Settled) -> Result<bool> {
-        self.writer.ask(|reply| Command::SettleSend(settled, reply)).await
+        self.writer.ask(|reply| Command::SettleSend(Arc::new(settled), reply)).await
     }
 
     /// Measures how far the database's clock is ahead of our monotonic clock; does nothing on SQLite.
     pub async fn sync_clock(&self) -> Result<()> {
-        let at = self.clock.instant();
+        let at = self.clock().instant();
         if let Some(wall) = self.read().await?.leases().database_now().await? {
-            self.set_offset(Reading { at, wall });
+            self.set_clock(Reading { at, wall });
         }
         Ok(())
     }
 
     /// Goes by this reading of the shared clock from now on; does nothing on SQLite.
-    pub(crate) fn set_offset(&self, Reading { at, wall }: Reading) {
+    pub(crate) fn set_clock(&self, reading: Reading) {
         if self.is_shared() {
-            self.offset.store(wall.as_millis() - at.as_millis(), Ordering::Relaxed);
+            self.clock.set(reading);
         }
     }
 
@@ -268,7 +263,7 @@ impl Store {
 
     /// The clock of the process.
     pub(crate) const fn clock(&self) -> &Clock {
-        &self.clock
+        self.clock.machine()
     }
 
     /// Asks the database for a sign of life.
@@ -305,7 +300,7 @@ impl Store {
     /// Finishes what was handed over and closes every connection; whatever is asked later is refused.
     pub async fn close(&self) {
         self.tasks.stop();
-        self.tasks.wait(&self.clock, Duration::from_secs(10)).await;
+        self.tasks.wait(self.clock(), Duration::from_secs(10)).await;
         self.backend.close().await;
     }
 }

@@ -22,13 +22,14 @@ impl Notices {
         Ok(Self(listener))
     }
 
-    /// The next notification. What was said while the connection was broken is lost.
+    /// The next notification. `None` after the connection broke: it was opened again, and what was sent meanwhile is
+    /// lost.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when the connection broke.
-    pub async fn next(&mut self) -> Result<String> {
-        let notice = self.0.recv().await.map_err(classify)?;
-        Ok(notice.payload().to_owned())
+    /// `UNAVAILABLE` when the connection cannot be opened again.
+    pub async fn next(&mut self) -> Result<Option<String>> {
+        let notice = self.0.try_recv().await.map_err(classify)?;
+        Ok(notice.map(|notice| notice.payload().to_owned()))
     }
 }
 

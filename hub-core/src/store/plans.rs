@@ -5,10 +5,10 @@ use super::{
     messages, qr_logins, revocations, sending, sign_in_flows, stats, traces,
 };
 use crate::{
-    id::{ChannelId, MessageId, TraceId},
+    id::{BotId, ChannelId, MessageId, ReplayId, TraceId},
     model::{
-        message::{Direction, MessageFilter},
-        trace::TraceStatus,
+        message::{Direction, MessageFilter, MessageSearch, Outcome},
+        trace::{TraceSearch, TraceStatus},
     },
     time::Timestamp,
 };
@@ -97,6 +97,39 @@ pub fn lists() -> Vec<Planned> {
     ] {
         let [sqlite, postgres] = messages::LIKE.map(|like| messages::page_statement(&filter, like));
         lists.push(planned(&format!("messages: {name}"), sqlite, postgres));
+    }
+    let all = MessageSearch::default;
+    let filtered = |filter| MessageSearch { filter, ..all() };
+    for (name, search) in [
+        ("all", all()),
+        ("bot", MessageSearch { bot_id: Some(BotId::MAX), ..all() }),
+        ("person", filtered(MessageFilter { user_id: Some(String::new()), ..MessageFilter::default() })),
+        ("text", filtered(MessageFilter { q: Some(String::new()), ..MessageFilter::default() })),
+        ("channel", MessageSearch { channel_id: Some(ChannelId::MAX), ..all() }),
+        ("failed", MessageSearch { outcome: Some(Outcome::Failed), ..all() }),
+        ("in flight", MessageSearch { outcome: Some(Outcome::InFlight), ..all() }),
+        ("skipped", MessageSearch { outcome: Some(Outcome::Skipped), ..all() }),
+        (
+            "failed in a channel",
+            MessageSearch { outcome: Some(Outcome::Failed), channel_id: Some(ChannelId::MAX), ..all() },
+        ),
+    ] {
+        let [sqlite, postgres] = messages::candidates_statement(&search, true);
+        lists.push(planned(&format!("messages of all bots: {name}"), sqlite, postgres));
+    }
+    let all = TraceSearch::default;
+    for (name, search) in [
+        ("all", all()),
+        ("bot", TraceSearch { bot_id: Some(BotId::MAX), ..all() }),
+        ("channel", TraceSearch { channel_id: Some(ChannelId::MAX), ..all() }),
+        ("failed", TraceSearch { status: Some(TraceStatus::Error), ..all() }),
+        ("message", TraceSearch { message_id: Some(MessageId::MAX), ..all() }),
+        ("replays", TraceSearch { replay_of: Some(TraceId::MAX), ..all() }),
+        ("of a replay", TraceSearch { replay_id: Some(ReplayId::MAX), ..all() }),
+        ("text", TraceSearch { q: Some(String::new()), ..all() }),
+    ] {
+        let [sqlite, postgres] = traces::candidates_statement(&search, true);
+        lists.push(planned(&format!("traces of all bots: {name}"), sqlite, postgres));
     }
     lists
 }

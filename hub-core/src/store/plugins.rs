@@ -268,13 +268,11 @@ impl Plugins<'_> {
             "UPDATE plugin_versions SET state = 'superseded' WHERE plugin_id = $1 AND state = 'pending'";
             version.plugin_id
         )?;
-        sql!(self.0, run:
-            "INSERT INTO plugin_versions (id, plugin_id, version, description, script, content_hash, matches,
-               connects, timeout_ms, state, created_at)
-            VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10)";
-            version.id, version.plugin_id, &version.version, &version.description, &version.script,
-            &version.content_hash, json(&version.matches), json(&version.connects), i64::from(version.timeout_ms),
-            version.now
+        sql!(self.0, insert "plugin_versions":
+            id = version.id, plugin_id = version.plugin_id, version = &version.version,
+            description = &version.description, script = &version.script, content_hash = &version.content_hash,
+            matches = json(&version.matches), connects = json(&version.connects),
+            timeout_ms = i64::from(version.timeout_ms), state = "pending", created_at = version.now
         )
     }
 

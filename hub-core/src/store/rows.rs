@@ -111,12 +111,6 @@ impl<'v> From<Option<&'v str>> for Value<'v> {
     }
 }
 
-impl<'v> From<Cow<'v, str>> for Value<'v> {
-    fn from(text: Cow<'v, str>) -> Self {
-        Self::Text(Some(text))
-    }
-}
-
 impl From<String> for Value<'_> {
     fn from(text: String) -> Self {
         Self::Text(Some(Cow::Owned(text)))

@@ -1,15 +1,21 @@
 //! Statements that count, and the rows of what was counted.
 
-use super::conn::{Conn, sql};
+use std::collections::BTreeMap;
+
+use super::{
+    CLOCK_SKEW,
+    conn::{Conn, sql},
+};
 use crate::{
     access::Role,
     counters::Tallied,
     error::Result,
-    id::NodeId,
+    id::{MessageId, NodeId, TraceId, UserId},
     model::{
-        admin::{DeliveryCounts, UserCounts},
+        admin::{DeliveryCounts, MinuteCounts, UserCounts},
         bot::BotStatus,
-        trace::DeliveryState,
+        message::Direction,
+        trace::{DeliveryState, TraceStatus},
         user::UserStatus,
     },
     store::demo::DEMO_USER,
@@ -133,6 +139,67 @@ impl Stats<'_> {
         let rows: Vec<(BotStatus, i64)> =
             sql!(self.0, all: "SELECT status, COUNT(*) FROM bots GROUP BY status")?;
         Ok(rows.into_iter().map(|(status, count)| (status, unsigned(count))).collect())
+    }
+
+    /// Bots of a user by status.
+    pub async fn bots_of(&mut self, owner: UserId) -> Result<Vec<(BotStatus, u64)>> {
+        let rows: Vec<(BotStatus, i64)> = sql!(self.0, all:
+            "SELECT status, COUNT(*) FROM bots WHERE owner_id = $1 GROUP BY status";
+            owner
+        )?;
+        Ok(rows.into_iter().map(|(status, count)| (status, unsigned(count))).collect())
+    }
+
+    /// When the oldest open delivery of a user's bots was accepted.
+    pub async fn oldest_open_of(&mut self, owner: UserId) -> Result<Option<Timestamp>> {
+        sql!(self.0, value:
+            "SELECT MIN(oldest.at) FROM (SELECT (SELECT d.created_at FROM deliveries d
+                WHERE d.bot_id = b.id AND d.state IN ('pending', 'parked') ORDER BY d.id LIMIT 1) AS at
+             FROM bots b WHERE b.owner_id = $1) AS oldest";
+            owner
+        )
+    }
+
+    /// What happened to the messages of a user's bots in each minute since a time; of each kind of row at most `limit`
+    /// are read.
+    pub async fn minutes_of(
+        &mut self,
+        owner: UserId,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<BTreeMap<i64, MinuteCounts>> {
+        let messages: Vec<(i64, Direction, i64)> = sql!(self.0, all:
+            "SELECT x.created_at / 60000, x.direction, COUNT(*) FROM (
+                SELECT m.created_at, m.direction FROM bots b JOIN messages m ON m.bot_id = b.id AND m.id > $2
+                WHERE b.owner_id = $1 LIMIT $4) AS x
+             WHERE x.created_at >= $3 GROUP BY x.created_at / 60000, x.direction";
+            owner, MessageId::first_at(since - CLOCK_SKEW), since, i64::from(limit)
+        )?;
+        let traces: Vec<(i64, TraceStatus, i64)> = sql!(self.0, all:
+            "SELECT x.started_at / 60000, x.status, COUNT(*) FROM (
+                SELECT t.started_at, t.status, t.channel_id FROM bots b
+                JOIN traces t ON t.bot_id = b.id AND t.id > $2 WHERE b.owner_id = $1 LIMIT $4) AS x
+             WHERE x.started_at >= $3 AND x.channel_id IS NOT NULL GROUP BY x.started_at / 60000, x.status";
+            owner, TraceId::first_at(since - CLOCK_SKEW), since, i64::from(limit)
+        )?;
+        let mut minutes: BTreeMap<i64, MinuteCounts> = BTreeMap::new();
+        for (minute, direction, count) in messages {
+            let counts = minutes.entry(minute).or_default();
+            *(if direction == Direction::Inbound {
+                &mut counts.messages_in
+            } else {
+                &mut counts.messages_out
+            }) = unsigned(count);
+        }
+        for (minute, status, count) in traces {
+            let counts = minutes.entry(minute).or_default();
+            match status {
+                TraceStatus::Ok => counts.delivered = unsigned(count),
+                TraceStatus::Error => counts.failed = unsigned(count),
+                TraceStatus::Pending | TraceStatus::Skipped => {}
+            }
+        }
+        Ok(minutes)
     }
 
     /// Channels.

@@ -143,6 +143,11 @@ macro_rules! select_trace {
     };
 }
 
+mod outcomes;
+mod search;
+#[cfg(feature = "testing")]
+pub(super) use search::candidates_statement;
+
 /// The condition for the ids of a [`TraceFilter`], on SQLite and on PostgreSQL.
 pub(super) const AMONG: [&str; 2] = [
     " AND t.id IN (SELECT value FROM json_each($11))",

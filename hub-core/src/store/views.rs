@@ -9,8 +9,8 @@ use super::{
     deliveries::Deliveries, demo::Demo, due::Due, external_accounts::ExternalAccounts,
     idempotency::Idempotency, installations::Installations, leases::Leases, log::Log, media::Media,
     messages::Messages, outbox::Outbox, passkeys::Passkeys, plugins::Plugins, qr_logins::QrLogins,
-    revocations::Revocations, sealed::SealedValues, sending::Sending, sign_in_flows::SignInFlows,
-    stats::Stats, traces::Traces, user_keys::UserKeys, users::Users,
+    replays::Replays, revocations::Revocations, sealed::SealedValues, sending::Sending,
+    sign_in_flows::SignInFlows, stats::Stats, traces::Traces, user_keys::UserKeys, users::Users,
 };
 
 /// The transaction of the writer's current batch, lent to one command at a time.
@@ -133,6 +133,8 @@ views! {
     passkeys: Passkeys,
     /// Logins by QR code.
     qr_logins: QrLogins,
+    /// Replays of many traces.
+    replays: Replays,
     /// Sealed values, wherever they stand.
     sealed: SealedValues,
     /// The outbox's worker.

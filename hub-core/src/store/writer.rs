@@ -33,7 +33,7 @@ pub(super) enum Command {
     Accept(Accept, Reply<Accepted>),
     Finish(Arc<Finished>, Reply<()>),
     BeginSend(Begun, Reply<bool>),
-    SettleSend(Settled, Reply<bool>),
+    SettleSend(Arc<Settled>, Reply<bool>),
     Run(Job, Reply<Box<dyn Any + Send>>),
 }
 
@@ -45,6 +45,15 @@ impl Command {
             Self::Accept(accept, _) => accept.messages.len().max(1),
             Self::Finish(..) | Self::BeginSend(..) | Self::SettleSend(..) => 1,
             Self::Run(..) => ENOUGH_ROWS,
+        }
+    }
+
+    /// Whether something goes on only after the commit: a delivery, a reply, a caller.
+    pub(super) fn is_awaited(&self) -> bool {
+        match self {
+            Self::Finish(finished, _) => finished.is_followed || !finished.replies.is_empty(),
+            Self::SettleSend(..) => false,
+            Self::Accept(..) | Self::BeginSend(..) | Self::Run(..) => true,
         }
     }
 }

@@ -6,15 +6,28 @@ use url::Position;
 use super::Traces;
 use crate::{
     access::Actor,
+    egress::CheckedUrl,
     error::{Error, Result},
-    id::{BotId, ChannelId, TraceId},
+    id::{BotId, ChannelId, MessageId, TraceId},
     model::{
         sinks::SinkId,
         trace::{Step, StepName, Trace, TraceStatus, steps_text},
     },
-    store::{deliveries::Replay, traces::NewTrace},
+    store::{
+        deliveries::Replay,
+        traces::{NewTrace, TraceUpdate},
+    },
+    time::Timestamp,
     wake::Hint,
 };
+
+/// The outcome of a delivery that its owner cancelled.
+const CANCELLED: &str = "cancelled";
+
+fn not_parked() -> Error {
+    Error::conflict("no delivery of this trace is parked")
+        .with_hint("a delivery is parked when it has left its lane after a failed attempt")
+}
 
 impl Traces<'_> {
     /// Delivers the message of a trace again through the same channel, as it is configured now, optionally to
@@ -32,8 +45,7 @@ impl Traces<'_> {
     ) -> Result<TraceId> {
         let (trace, channel_id) = self.replayable(actor, bot_id, id).await?;
         let target = to.map(|to| self.ctx.egress.check_url(to)).transpose()?;
-        // What follows the path may be a credential.
-        let shown = target.as_ref().map(|target| &target.as_url()[..Position::AfterPath]);
+        let shown = target.as_ref().map(shown);
         let channel =
             self.ctx.store.read().await?.channels().find(actor.scope()?, bot_id, channel_id).await?;
         let channel = channel.ok_or_else(|| Error::not_found("channel"))?;
@@ -62,6 +74,52 @@ impl Traces<'_> {
         self.store_replay(trace, channel_id, SinkId::Ai, None, detail).await
     }
 
+    /// Makes a parked delivery due now.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` for a trace the actor may not see, `CONFLICT` when no delivery of it is parked.
+    pub async fn attempt_now(&self, actor: &Actor, bot_id: BotId, id: TraceId) -> Result<()> {
+        let message = self.get(actor, bot_id, id).await?.message_id;
+        let now = self.ctx.store.now();
+        let write = self
+            .ctx
+            .store
+            .write(move |tx| Box::pin(async move { tx.deliveries().attempt_parked(message, id, now).await }));
+        if write.await? == 0 {
+            return Err(not_parked());
+        }
+        self.ctx.node.wake.hint(Hint::Delivery(bot_id));
+        Ok(())
+    }
+
+    /// Abandons a parked delivery: it can be replayed.
+    ///
+    /// # Errors
+    /// As [`attempt_now`](Self::attempt_now).
+    pub async fn cancel(&self, actor: &Actor, bot_id: BotId, id: TraceId) -> Result<()> {
+        let message = self.get(actor, bot_id, id).await?.message_id;
+        let now = self.ctx.store.now();
+        let update = move |ended| {
+            let detail = serde_json::json!({ "error": CANCELLED });
+            let step = Step::new(StepName::Response, "cancel", TraceStatus::Error, now, now, detail);
+            TraceUpdate {
+                id,
+                status: Some(TraceStatus::Error),
+                ended,
+                summary: Some(CANCELLED.to_owned()),
+                attempts: None,
+                ended_at: now,
+                steps: steps_text(&[step]),
+            }
+        };
+        let write = self.ctx.store.write(move |tx| {
+            Box::pin(
+                async move { tx.deliveries().cancel_parked((message, id), CANCELLED, now, update).await },
+            )
+        });
+        if write.await? == 0 { Err(not_parked()) } else { Ok(()) }
+    }
+
     async fn replayable(&self, actor: &Actor, bot_id: BotId, id: TraceId) -> Result<(Trace, ChannelId)> {
         let trace = self.get(actor, bot_id, id).await?;
         let nowhere =
@@ -83,22 +141,9 @@ impl Traces<'_> {
         to: Option<&str>,
         detail: Value,
     ) -> Result<TraceId> {
-        let (now, bot_id) = (self.ctx.store.now(), trace.bot_id);
-        let received = Step::new(StepName::Received, "replay", TraceStatus::Ok, now, now, detail);
-        let new_trace = NewTrace {
-            id: self.ctx.ids.next(),
-            message_id: trace.message_id,
-            bot_id,
-            channel_id: Some(channel_id),
-            replay_of: Some(trace.trace_id),
-            status: TraceStatus::Pending,
-            open_sinks: 1,
-            summary: "replay".to_owned(),
-            started_at: now,
-            duration_ms: 0,
-            steps: format!("[{}]", steps_text(&[received])),
-        };
-        let trace_id = new_trace.id;
+        let (now, bot_id, trace_id) = (self.ctx.store.now(), trace.bot_id, self.ctx.ids.next());
+        let source = (trace.trace_id, trace.message_id, bot_id, channel_id);
+        let new_trace = new_trace(trace_id, source, now, detail);
         let replay = Replay {
             id: self.ctx.ids.next(),
             message_id: trace.message_id,
@@ -115,5 +160,33 @@ impl Traces<'_> {
             .await?;
         self.ctx.node.wake.hint(Hint::Delivery(bot_id));
         Ok(trace_id)
+    }
+}
+
+/// An address for a trace. What follows the path may be a credential.
+pub(super) fn shown(target: &CheckedUrl) -> String {
+    target.as_url()[..Position::AfterPath].to_owned()
+}
+
+/// The trace of a replay of a trace, given with its message, bot and channel.
+pub(super) fn new_trace(
+    id: TraceId,
+    (source, message_id, bot_id, channel_id): (TraceId, MessageId, BotId, ChannelId),
+    now: Timestamp,
+    detail: Value,
+) -> NewTrace {
+    let received = Step::new(StepName::Received, "replay", TraceStatus::Ok, now, now, detail);
+    NewTrace {
+        id,
+        message_id,
+        bot_id,
+        channel_id: Some(channel_id),
+        replay_of: Some(source),
+        status: TraceStatus::Pending,
+        open_sinks: 1,
+        summary: "replay".to_owned(),
+        started_at: now,
+        duration_ms: 0,
+        steps: format!("[{}]", steps_text(&[received])),
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     page::PageRequest,
 };
 
-/// How long news may stay unheard: another node tells none, and a listener that lags loses some.
+/// How long news may stay unheard: a listener that lags loses some, and so does the way between nodes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Traces<'_> {

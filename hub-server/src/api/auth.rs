@@ -63,7 +63,7 @@ pub struct LoginRequest {
 view! {
     /// The signed-in user.
     #[derive(Debug, Object)]
-    #[oai(example)]
+    #[oai(skip_serializing_if_is_none, example)]
     pub struct Me from me: accounts::Me {
         /// Id of the user.
         pub id: UserId = me.user.id.into(),
@@ -83,6 +83,9 @@ view! {
         pub passkeys: u32,
         /// Names of linked external providers.
         pub oauth_accounts: Vec<String>,
+        /// Until when the session of the request may change the ways to sign in: passkeys and linked accounts. Absent
+        /// with an API key, and in the response to a sign-in.
+        pub fresh_until: Option<Time>,
         /// When the account was created.
         pub created_at: Time = me.user.created_at.into(),
     }
@@ -255,6 +258,7 @@ impl Example for Me {
             has_password: true,
             passkeys: 0,
             oauth_accounts: Vec::new(),
+            fresh_until: None,
             created_at: EXAMPLE_TIME,
         }
     }

@@ -36,7 +36,7 @@ async fn registering_answers_with_the_user_and_a_cookie() {
     let expected = json!({
         "id": id, "username": "alice", "display_name": "Alice", "email": "alice@example.org",
         "role": "admin", "status": "active", "has_password": true, "passkeys": 0, "oauth_accounts": [],
-        "created_at": "2026-09-21T14:13:20.000Z",
+        "created_at": "2026-09-21T14:13:20.000Z", "fresh_until": "2026-09-21T14:28:20.000Z",
     });
     assert_eq!(*reply.data(), expected);
     let set = reply.header("set-cookie").unwrap();

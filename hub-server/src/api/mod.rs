@@ -33,6 +33,8 @@ pub mod bot_api;
 pub mod bots;
 pub mod channel_api;
 pub mod channels;
+pub mod events;
+pub mod explain;
 pub mod external;
 pub mod files;
 pub mod meta;
@@ -40,9 +42,12 @@ pub mod passkeys;
 pub mod password_reset;
 pub mod plugins;
 pub mod qr_login;
-mod sign_in;
+pub mod replays;
+pub(crate) mod sign_in;
+pub mod sim;
 pub mod traces;
 pub mod user;
+pub mod user_stats;
 
 use poem_openapi::Tags;
 
@@ -80,8 +85,8 @@ pub const TAG_ORDER: [&str; 10] =
 /// All endpoints, in the order of the document. A tuple holds 2 to 16; nest them beyond that.
 pub type Api = (
     SignInApi,
-    bots::BotsApi,
-    traces::TracesApi,
+    (bots::BotsApi, sim::SimApi),
+    TraceApi,
     channel_api::ChannelClientApi,
     channels::ChannelsApi,
     files::FilesApi,
@@ -89,13 +94,16 @@ pub type Api = (
     plugins::PluginDebugApi,
     AppApi,
     admin::plugins::AdminPluginsApi,
-    user::UserApi,
-    activity::ActivityApi,
+    (user::UserApi, user_stats::UserStatsApi),
+    (activity::ActivityApi, events::EventsApi),
     admin::AdminApi,
     admin::ai_config::AiConfigApi,
     bot_api::BotApi,
     meta::MetaApi,
 );
+
+/// Traces, and what is derived from them.
+pub type TraceApi = (traces::TracesApi, explain::ExplanationApi, replays::ReplaysApi);
 
 /// Apps, on their own and on bots.
 pub type AppApi = (
@@ -133,8 +141,8 @@ pub fn all() -> Api {
     );
     (
         sign_in,
-        bots::BotsApi,
-        traces::TracesApi,
+        (bots::BotsApi, sim::SimApi),
+        (traces::TracesApi, explain::ExplanationApi, replays::ReplaysApi),
         channel_api::ChannelClientApi,
         channels::ChannelsApi,
         files::FilesApi,
@@ -142,8 +150,8 @@ pub fn all() -> Api {
         plugins::PluginDebugApi,
         apps,
         admin::plugins::AdminPluginsApi,
-        user::UserApi,
-        activity::ActivityApi,
+        (user::UserApi, user_stats::UserStatsApi),
+        (activity::ActivityApi, events::EventsApi),
         admin::all(),
         admin::ai_config::AiConfigApi,
         bot_api::BotApi,

@@ -88,3 +88,25 @@ async fn an_address_without_a_host_name_gets_the_reason() {
     let message = refused.error(503, "UNAVAILABLE")["message"].to_string();
     assert!(message.contains("http://192.0.2.1:9800/") && message.contains("host name"), "{message}");
 }
+
+#[tokio::test]
+async fn a_session_reports_until_when_it_may_change_the_ways_to_sign_in() {
+    let app = App::new().await;
+    let ada = app.user("ada").await;
+    let key = ada.post("/api/user/api-keys", &json!({ "name": "ci" })).await;
+    let fresh_until = hub_core::time::Timestamp::from_millis(1_790_000_000_000 + 15 * 60 * 1000);
+    assert_eq!(ada.get("/api/auth/me").await.data()["fresh_until"], fresh_until.to_string());
+    let begin = async || ada.post("/api/auth/passkey/register/begin", &json!({ "name": "Phone" })).await;
+    begin().await.data();
+    app.clock.advance(std::time::Duration::from_secs(15 * 60));
+    let refused = begin().await;
+    let error = refused.error(403, "FORBIDDEN");
+    assert_eq!(error["reason"], "session_too_old");
+    assert_eq!(error["hint"], "this needs a session that was opened within the last 15 minutes");
+
+    let secret = key.data()["key"].as_str().unwrap();
+    let program = app.stranger().with("Authorization", &format!("Bearer {secret}"));
+    assert!(program.get("/api/auth/me").await.data().get("fresh_until").is_none());
+    let refused = program.post("/api/user/api-keys", &json!({ "name": "another" })).await;
+    assert_eq!(refused.error(403, "FORBIDDEN")["reason"], "session_required");
+}

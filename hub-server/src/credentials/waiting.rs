@@ -3,11 +3,11 @@
 
 use std::pin::pin;
 
-use hub_core::{Hub, access::Actor, secret::Secret};
+use hub_core::{Hub, access::Actor, revocation::Revoked, secret::Secret};
 use poem::{Request, http::Method};
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::{Receiver, error::RecvError};
 
-use super::{ChannelClient, Presented, User, authenticate_user};
+use super::{ChannelClient, Presented, User, authenticate_presented, authenticate_user, in_process_caller};
 use crate::{AppSettings, envelope::ApiError};
 
 impl User {
@@ -44,6 +44,48 @@ impl ChannelClient {
     pub(super) fn presented(request: &Request) -> Presented {
         let presented = Presented::of(request.headers(), true);
         if request.method() == Method::GET { presented.with_query(request.uri().query()) } else { presented }
+    }
+}
+
+/// The credential of a request whose response outlives its handler.
+#[derive(Debug)]
+pub(crate) struct Held {
+    hub: Hub,
+    /// Of the caller; `None` for a program of the same process, whose credential does not end.
+    presented: Option<Presented>,
+    actor: Actor,
+    told: Receiver<Revoked>,
+    /// Whether it has to be checked. Survives a wait that is cancelled during the check.
+    is_doubtful: bool,
+}
+
+impl Held {
+    /// Begins to listen for the end of the credential of a request.
+    pub(crate) fn begin(hub: &Hub, settings: &AppSettings, user: &User, request: &Request) -> Self {
+        let is_remote = in_process_caller(request).is_none();
+        let presented = is_remote.then(|| Presented::of(request.headers(), settings.is_https()));
+        // It may have ended before this began to listen.
+        let is_doubtful = true;
+        Self { hub: hub.clone(), presented, actor: user.0, told: hub.revocations(), is_doubtful }
+    }
+
+    /// Returns when the credential has ended, cannot be checked, or its user has another role. May be cancelled.
+    pub(crate) async fn ended(&mut self) {
+        let Some(presented) = &self.presented else { return std::future::pending().await };
+        loop {
+            if self.is_doubtful {
+                let found = authenticate_presented(&self.hub, presented).await;
+                if found.ok() != Some(self.actor) {
+                    return;
+                }
+                self.is_doubtful = false;
+            }
+            match self.told.recv().await {
+                Ok(revoked) => self.is_doubtful = revoked.concerns(&self.actor),
+                Err(RecvError::Lagged(_)) => self.is_doubtful = true,
+                Err(RecvError::Closed) => return,
+            }
+        }
     }
 }
 

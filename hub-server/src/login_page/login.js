@@ -1,5 +1,5 @@
 // The sign-in page. It speaks to the API like any other client and keeps nothing. `page.js` comes before it.
-'use strict';
+import { createPasskey, hasPasskeys, usePasskey } from './passkey.js';
 
 // The hub takes no longer one.
 const LONGEST_PATH = 2048;
@@ -14,58 +14,20 @@ function wanted() {
 
 // --- Passkeys ------------------------------------------------------------------------------------------
 
-const bytes = (text) =>
-  Uint8Array.from(atob(text.replace(/-/g, '+').replace(/_/g, '/')), (letter) => letter.charCodeAt(0));
-const base64url = (buffer) =>
-  btoa(String.fromCharCode(...new Uint8Array(buffer)))
-    .replace(/\+/g, '-')
-    .replace(/\//g, '_')
-    .replace(/=+$/, '');
-const withBytes = (list) => (list ?? []).map((entry) => ({ ...entry, id: bytes(entry.id) }));
-
 function requirePasskeys() {
-  if (!window.PublicKeyCredential) throw new Error(spoken.insecure);
-}
-
-function answerOf(credential, names) {
-  const response = {};
-  for (const name of names) {
-    if (credential.response[name]) response[name] = base64url(credential.response[name]);
-  }
-  return {
-    id: credential.id,
-    rawId: base64url(credential.rawId),
-    type: credential.type,
-    response,
-    clientExtensionResults: {},
-  };
+  if (!hasPasskeys()) throw new Error(spoken.insecure);
 }
 
 async function makePasskey(who) {
   requirePasskeys();
   const { flow_id, publicKey } = await ask('POST', '/api/auth/passkey/register/begin', who);
-  const options = {
-    ...publicKey,
-    challenge: bytes(publicKey.challenge),
-    user: { ...publicKey.user, id: bytes(publicKey.user.id) },
-    excludeCredentials: withBytes(publicKey.excludeCredentials),
-  };
-  const made = await navigator.credentials.create({ publicKey: options });
-  const answer = answerOf(made, ['clientDataJSON', 'attestationObject']);
-  return ask('POST', '/api/auth/passkey/register/finish', { flow_id, ...answer });
+  return ask('POST', '/api/auth/passkey/register/finish', { flow_id, ...(await createPasskey(publicKey)) });
 }
 
-async function usePasskey(username) {
+async function signInWithPasskey(username) {
   requirePasskeys();
-  const begun = await ask('POST', '/api/auth/passkey/login/begin', username ? { username } : {});
-  const options = {
-    ...begun.publicKey,
-    challenge: bytes(begun.publicKey.challenge),
-    allowCredentials: withBytes(begun.publicKey.allowCredentials),
-  };
-  const found = await navigator.credentials.get({ publicKey: options });
-  const answer = answerOf(found, ['clientDataJSON', 'authenticatorData', 'signature', 'userHandle']);
-  return ask('POST', '/api/auth/passkey/login/finish', { flow_id: begun.flow_id, ...answer });
+  const { flow_id, publicKey } = await ask('POST', '/api/auth/passkey/login/begin', username ? { username } : {});
+  return ask('POST', '/api/auth/passkey/login/finish', { flow_id, ...(await usePasskey(publicKey)) });
 }
 
 // --- What is shown -------------------------------------------------------------------------------------
@@ -74,7 +36,12 @@ function show(section) {
   for (const id of ['entrance', 'inside', 'confirmation']) at(id).hidden = id !== section;
 }
 
-async function entered(me) {
+// The first page for who has just signed in: the one that the address names, else the console.
+async function enter(me) {
+  await entered(me, wanted() ?? '/console');
+}
+
+async function entered(me, path = wanted()) {
   closeQr();
   // True until now, and not after signing out.
   if (at('returning').hidden) {
@@ -83,13 +50,12 @@ async function entered(me) {
     at('returning').hidden = false;
     at('entrance-title').textContent = document.querySelector('#sign-in [type=submit]').textContent;
   }
-  const path = wanted();
   if (path && !query.has('qr')) {
     location.assign(path);
     return;
   }
   at('who').textContent = me.display_name === me.username ? me.username : `${me.display_name} (${me.username})`;
-  at('go-on').href = path ?? '/';
+  at('go-on').href = path ?? '/console';
   if (query.has('qr')) {
     await openCode();
     return;
@@ -150,7 +116,7 @@ function watch(login) {
     } else if (type === 'qr_session') {
       const { qr_id, poll_secret } = login;
       try {
-        await entered(await ask('POST', '/api/auth/qr/exchange', { qr_id, poll_secret, exchange: data.exchange }));
+        await enter(await ask('POST', '/api/auth/qr/exchange', { qr_id, poll_secret, exchange: data.exchange }));
       } catch (error) {
         complain(error.message);
       }
@@ -234,16 +200,16 @@ function letInEntry({ at: when, ip, target_name: name }, path) {
 on('sign-in', 'submit', async () => {
   const me = await ask('POST', '/api/auth/login', { username: at('username').value, password: at('password').value });
   at('password').value = '';
-  await entered(me);
+  await enter(me);
 });
-on('passkey', 'click', async () => entered(await usePasskey(at('username').value.trim())));
+on('passkey', 'click', async () => enter(await signInWithPasskey(at('username').value.trim())));
 on('register', 'submit', async () => {
   const body = { username: at('new-username').value, password: at('new-password').value };
   if (at('ticket')?.value) body.setup_token = at('ticket').value;
   const me = await ask('POST', '/api/auth/register', body);
   forgetTicket();
   at('new-password').value = '';
-  await entered(me);
+  await enter(me);
 });
 on('create-passkey', 'click', async () => {
   const username = at('new-username');
@@ -252,7 +218,7 @@ on('create-passkey', 'click', async () => {
   if (at('ticket')?.value) who.setup_token = at('ticket').value;
   const me = await makePasskey(who);
   forgetTicket();
-  await entered(me);
+  await enter(me);
 });
 on('add-passkey', 'submit', async () => {
   const name = at('passkey-name').value.trim();
@@ -293,9 +259,12 @@ if (brought) {
 (async () => {
   const failed = spoken[`error_${query.get('error')}`];
   try {
-    await entered(await ask('GET', '/api/auth/me'));
+    // Without a session there is no one to ask for.
+    if (document.getElementById('session')) await entered(await ask('GET', '/api/auth/me'));
+    else leave();
   } catch {
     leave();
   }
   if (failed) complain(failed);
+  if (!navigator.cookieEnabled) complain(spoken.cookies);
 })();

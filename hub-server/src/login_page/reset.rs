@@ -9,7 +9,7 @@ use super::{Asked, answer, frame, language, texts::Texts};
 #[handler]
 pub(super) fn reset_page(request: &Request, asked: Option<Query<Asked>>) -> Response {
     let texts = language(request, asked);
-    answer(&frame(texts, texts.reset_title, "/login/reset.js", &page(texts)))
+    answer(&frame(texts, texts.reset_title, "/login/reset.js", "", &page(texts)))
 }
 
 fn page(texts: &Texts) -> Markup {

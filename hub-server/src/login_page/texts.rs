@@ -61,7 +61,7 @@ pub(super) const ENGLISH: Texts = Texts {
     lang: "en",
     title: "Sign in",
     other_language: ("zh", "简体中文"),
-    needs_script: "This page needs JavaScript.",
+    needs_script: "Without JavaScript, you can sign in and register with a password only; type the token of a link into its field.",
     username: "Username",
     password: "Password",
     sign_in: "Sign in",
@@ -113,6 +113,7 @@ pub(super) const ENGLISH: Texts = Texts {
         ("added", "The passkey was added."),
         ("cancelled", "Nothing was changed: the passkey was not used."),
         ("exists", "This device has a passkey for this account already."),
+        ("cookies", "Cookies are off in this browser. Signing in needs one."),
         ("insecure", "This browser does not allow passkeys at this address."),
         ("unreachable", "The hub cannot be reached. Try again."),
         ("waiting", "Waiting for the other device."),
@@ -139,7 +140,7 @@ pub(super) const CHINESE: Texts = Texts {
     lang: "zh-CN",
     title: "登录",
     other_language: ("en", "English"),
-    needs_script: "此页面需要 JavaScript。",
+    needs_script: "未启用 JavaScript 时，只能用密码登录和注册；请手动填写链接中的令牌。",
     username: "用户名",
     password: "密码",
     sign_in: "登录",
@@ -190,6 +191,7 @@ pub(super) const CHINESE: Texts = Texts {
         ("added", "通行密钥已添加。"),
         ("cancelled", "未作更改：没有使用通行密钥。"),
         ("exists", "此设备已有该账号的通行密钥。"),
+        ("cookies", "浏览器关闭了 cookie，登录需要 cookie。"),
         ("insecure", "浏览器不允许在此地址使用通行密钥。"),
         ("unreachable", "无法连接服务器，请重试。"),
         ("waiting", "正在等待另一台设备。"),
@@ -245,19 +247,9 @@ pub(super) const CHINESE: Texts = Texts {
 };
 
 /// The language of a page: what the address asks for, else what the browser prefers.
-pub(super) fn choose(asked: Option<&str>, accepted: Option<&str>) -> &'static Texts {
-    let chinese = |text: &str| text.trim_start().to_ascii_lowercase().starts_with("zh");
-    match asked {
-        Some(asked) => {
-            if chinese(asked) {
-                &CHINESE
-            } else {
-                &ENGLISH
-            }
-        }
-        None if accepted.is_some_and(chinese) => &CHINESE,
-        None => &ENGLISH,
-    }
+pub(super) fn choose(asked: Option<&str>, prefers_chinese: bool) -> &'static Texts {
+    let asks_for_chinese = asked.map(|asked| asked.trim_start().to_ascii_lowercase().starts_with("zh"));
+    if asks_for_chinese.unwrap_or(prefers_chinese) { &CHINESE } else { &ENGLISH }
 }
 
 #[cfg(test)]
@@ -272,15 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn the_address_decides_before_the_browser() {
-        for (asked, accepted, lang) in [
-            (None, None, "en"),
-            (None, Some("zh-CN,zh;q=0.9,en;q=0.8"), "zh-CN"),
-            (None, Some("de,zh;q=0.5"), "en"),
-            (Some("en"), Some("zh-CN"), "en"),
-            (Some("zh"), Some("en"), "zh-CN"),
+    fn the_address_precedes_the_browser() {
+        for (asked, prefers_chinese, lang) in [
+            (None, false, "en"),
+            (None, true, "zh-CN"),
+            (Some("en"), true, "en"),
+            (Some("zh"), false, "zh-CN"),
         ] {
-            assert_eq!(choose(asked, accepted).lang, lang, "{asked:?} {accepted:?}");
+            assert_eq!(choose(asked, prefers_chinese).lang, lang, "{asked:?} {prefers_chinese}");
         }
     }
 }

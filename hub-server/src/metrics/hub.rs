@@ -67,6 +67,8 @@ impl Reading {
         page.counters("plugin_runs", "Hooks of plugins that ran", "outcome", runs)?;
         page.gauge("deliveries_queued", "Deliveries in memory that wait for their turn", load.queued)?;
         page.gauge("deliveries_in_flight", "Deliveries being attempted", load.in_flight)?;
+        let what = "Deliveries that were answered and whose outcome is not stored yet";
+        page.gauge("deliveries_answered", what, load.answered)?;
         let bots = load.bots.iter().map(|(status, count)| (status.as_str(), *count));
         page.gauges("bots", "Bots this node works for", "status", bots)?;
         let violations = self.hub.violations();

@@ -51,6 +51,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("avatar_url", ""),
     ("base_url", "https://models.example/v1"),
     ("bot_id", "bot_01K9ZC3V5T8QK4X7M2N6P0RSWA"),
+    ("bot_name", "Shop"),
     ("channel_name", "orders"),
     ("client_id", "app_01K9ZC3V5T8QK4X7M2N6P0RSWA"),
     ("client_secret", "huby_0000000000000000000000000000000000000000000000"),

@@ -30,6 +30,11 @@ const OWN: &[(&str, &[u16])] = &[
     ("deletePasskey", &[CONFLICT]),
     ("unlinkAccount", &[CONFLICT]),
     // An object named in a body or a query may not exist.
+    ("streamEvents", &[FORBIDDEN, NOT_FOUND]),
+    ("getSimReceiver", &[NOT_FOUND]),
+    ("setSimReceiver", &[NOT_FOUND]),
+    // The inbox of the bot on the simulated network may be full.
+    ("sendSimMessage", &[CONFLICT]),
     ("confirmBind", &[NOT_FOUND, BAD_GATEWAY]),
     ("startBind", &[BAD_GATEWAY]),
     ("startChannelLogin", &[BAD_GATEWAY]),
@@ -58,6 +63,8 @@ const OWN: &[(&str, &[u16])] = &[
     ("getUploadUrl", &[CONFLICT, PAYLOAD_TOO_LARGE]),
     ("changePassword", &[CONFLICT]),
     ("replayTrace", &[CONFLICT]),
+    ("attemptTrace", &[CONFLICT]),
+    ("cancelTrace", &[CONFLICT]),
     ("sendMessage", &[BAD_GATEWAY]),
     ("sendChannelMessage", &[CONFLICT, BAD_GATEWAY]),
     ("sendAppMessage", &[CONFLICT, BAD_GATEWAY]),

@@ -212,6 +212,7 @@ fn describe_parameters(operation: &mut Value) {
                 pattern if pattern.starts_with("^pky_") => "Id of the passkey.",
                 pattern if pattern.starts_with("^plg_") => "Id of the plugin.",
                 pattern if pattern.starts_with("^pl[gv]_") => "Id of the plugin, or of one of its versions.",
+                pattern if pattern.starts_with("^rpl_") => "Id of the replay.",
                 pattern if pattern.starts_with("^ses_") => "Id of the session.",
                 pattern if pattern.starts_with("^tr_") => "Id of the trace.",
                 pattern if pattern.starts_with("^usr_") => "Id of the user.",

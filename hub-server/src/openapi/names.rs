@@ -14,7 +14,7 @@ pub(super) fn readable(name: &str) -> String {
     if let Some(inner) = name.strip_prefix("Envelope_").or_else(|| name.strip_prefix("Bare_")) {
         return format!("{}Response", readable(inner));
     }
-    match name.strip_prefix("Page_") {
+    match name.strip_prefix("Page_").or_else(|| name.strip_prefix("CountedPage_")) {
         Some(inner) => format!("{}Page", readable(inner)),
         None => name.trim_end_matches("View").to_owned(),
     }
@@ -106,6 +106,7 @@ mod tests {
         for (name, expected) in [
             ("Envelope_Page_BotView", "BotPageResponse"),
             ("Page_BotView", "BotPage"),
+            ("CountedPage_BotView", "BotPage"),
             ("Envelope_BotView", "BotResponse"),
             ("BotView", "Bot"),
             ("ErrorResponse", "ErrorResponse"),

@@ -63,6 +63,10 @@ pub type AppCallId = Id<kind::AppCall>;
 pub type InstallationId = Id<kind::Installation>;
 /// Id of a trace.
 pub type TraceId = Id<kind::Trace>;
+/// Id of a connection.
+pub type SocketId = Id<kind::Socket>;
+/// Id of a replay of many traces.
+pub type ReplayId = Id<kind::Replay>;
 
 impl<K: Kind> From<id::Id<K>> for Id<K> {
     fn from(id: id::Id<K>) -> Self {

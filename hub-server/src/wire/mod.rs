@@ -19,14 +19,15 @@ pub use body::Body;
 pub(crate) use body::{is_json, read};
 pub(crate) use diagnosis::is_strict;
 pub(crate) use enumeration::enumeration;
+pub(crate) use form::read_multipart;
 pub use form::{FileForm, FormOrJson, FormTexts};
 pub use id::{
     AppCallId, AppEventId, AppId, AuditId, BindId, BotId, ChannelId, DeliveryId, Id, InstallationId, KeyId,
-    MediaId, MessageId, PasskeyId, PluginId, PluginVersionId, SessionId, TraceId, UserId,
+    MediaId, MessageId, PasskeyId, PluginId, PluginVersionId, ReplayId, SessionId, SocketId, TraceId, UserId,
 };
 pub use number::Number;
 pub use object::JsonObject;
-pub use page::{Cursor, Limit, NextCursor, Page, page_request};
+pub use page::{CountedPage, Cursor, Limit, NextCursor, Page, page_request};
 pub use secret::Secret;
 pub use shown_once::ShownOnce;
 pub use text::{Checked, Digits, NetworkName, Slug, Text, ToolName, Username};

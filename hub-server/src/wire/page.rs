@@ -34,6 +34,32 @@ where
     }
 }
 
+/// A page of a list with the number of all its items.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct CountedPage<T: ParseFromJSON + ToJSON> {
+    /// The items, newest first.
+    pub items: Vec<T>,
+    /// Cursor of the next page; `null` on the last one.
+    pub next_cursor: NextCursor,
+    /// Number of items on all pages, at most 1000: 1000 means 1000 or more. Only on the first page; absent if the
+    /// filters would require to read more than a page reads.
+    pub total: Option<u64>,
+}
+
+impl<T, W> From<hub_core::page::CountedPage<T>> for CountedPage<W>
+where
+    W: From<T> + ParseFromJSON + ToJSON,
+{
+    fn from(page: hub_core::page::CountedPage<T>) -> Self {
+        Self {
+            items: page.items.into_iter().map(W::from).collect(),
+            next_cursor: NextCursor(page.next_cursor),
+            total: page.total,
+        }
+    }
+}
+
 /// Query `limit`: maximum number of items per page.
 #[derive(Debug, Clone, Copy)]
 pub struct Limit(u32);

@@ -105,6 +105,9 @@ pub async fn repetitions(stage: &Stage, ledger: &mut Ledger) {
         if let Some(script) = second.get_mut("script") {
             *script = crate::endpoints::stage::script("third").into();
         }
+        if let Some(ids) = second.get_mut("trace_ids") {
+            *ids = json!([format!("tr_{NOWHERE}")]);
+        }
         if let Some(app) = second.get_mut("app_id") {
             *app = stage.known("app").into();
         }

@@ -73,7 +73,8 @@ impl Ledger {
             return;
         };
         self.given.insert((id.clone(), name));
-        let schema = described["content"]["application/json"]["schema"]["$ref"].as_str();
+        let mut content = ["application/json", "text/event-stream"].iter();
+        let schema = content.find_map(|kind| described["content"][kind]["schema"]["$ref"].as_str());
         let Some(schema) = schema.and_then(|path| path.rsplit('/').next()) else { return };
         for broken in self.breaks(schema, json) {
             self.wrong

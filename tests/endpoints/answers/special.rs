@@ -216,6 +216,14 @@ async fn bots(ledger: &mut Ledger) {
     }
     stage.run("UPDATE bots SET status = 'expired'").await;
     asked.told("reconnectBot", Value::Null, 409).await;
+    // A person writes to a bot that no one polls for.
+    for account in stage.hub.sim.accounts() {
+        let message = json!({ "wx_id": account.account.wx_id, "text": "hello" });
+        for count in [1_000, 1] {
+            while stage.hub.sim.inject_all(vec![message.clone(); count]).is_ok() {}
+        }
+    }
+    asked.told("sendSimMessage", json!({ "text": "hello" }), 409).await;
     asked.told("setChannelTyping", json!({ "to_user_id": "ann", "status": "typing" }), 409).await;
     // A network that gives no code, neither the first nor a fresh one.
     let sim = &stage.hub.sim;
@@ -329,4 +337,10 @@ async fn administration(ledger: &mut Ledger) {
     stage.run(&format!("UPDATE users SET role = 'member' WHERE id <> '{me}'")).await;
     asked.at("updateUser", &[("id", &me)], "", json!({ "role": "member" }), 409).await;
     asked.at("deleteUser", &[("id", &me)], "", Value::Null, 409).await;
+    asked.at("streamEvents", &[], "bot_id=bot_01BX5ZZKBKACTAV9WEVGEMMVRZ", Value::Null, 404).await;
+    let bob = format!("session={}", stage.bob);
+    let own_page = [("Cookie", &*bob), ("Origin", ORIGIN)];
+    asked.with("getSimReceiver", "", &own_page, Value::Null, 404).await;
+    asked.with("setSimReceiver", "", &own_page, json!({ "mode": "answer" }), 404).await;
+    asked.with("streamEvents", "scope=all", &[("Cookie", &bob)], Value::Null, 403).await;
 }

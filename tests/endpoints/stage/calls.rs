@@ -17,6 +17,8 @@ impl Stage {
             ("/api/admin/apps/", "app"),
             ("/api/webhooks/", "channelId"),
             ("/api/user/api-keys/", "key"),
+            ("/api/replays/", "replay"),
+            ("/api/binds/", "bind"),
             ("/api/admin/users/", "user"),
         ];
         let id =

@@ -261,7 +261,7 @@ fn heads() -> Vec<Behaviour> {
             "cookie",
             "sets a cookie",
             Status(200),
-            format!("{OK}set-cookie: planted=yes; path=/\r\n{length}"),
+            format!("{OK}connection: close\r\nset-cookie: planted=yes; path=/\r\n{length}"),
         ),
     ]
 }

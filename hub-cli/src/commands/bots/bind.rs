@@ -164,12 +164,12 @@ impl<'a> Flow<'a> {
     /// Waits until the bot is online, up to a timeout; returns its status.
     async fn until_online(&mut self, bot: Value) -> Result<(String, Value), Failure> {
         let id: BotId = id_of(&bot)?;
-        let until = self.clock.now() + ONLINE_TIMEOUT;
+        let until = self.clock.instant() + ONLINE_TIMEOUT;
         let (status, bot) = every(super::POLL_INTERVAL, async || {
             let bot = self.client.get(&super::path(id)).await?;
             let status = cell(&bot, "status");
             let is_over = matches!(status.as_str(), "online" | "expired" | "error");
-            Ok((is_over || self.clock.now() >= until).then_some((status, bot)))
+            Ok((is_over || self.clock.instant() >= until).then_some((status, bot)))
         })
         .await?;
         if status == "online" {

@@ -19,6 +19,7 @@ use crate::{
     screen,
 };
 
+mod bulk;
 mod progress;
 mod route;
 mod source;
@@ -55,6 +56,9 @@ pub async fn run(args: ReplayArgs, cx: &Context) -> Result<Exit, Failure> {
         stop_on_fail: args.pace.stop_on_fail,
     };
     let source = source(&args, client.as_ref()).await?;
+    if let (true, Some(client)) = (args.how.bulk, &client) {
+        return bulk::run(&args, source, client, &cx.printer).await;
+    }
     let stop = Stop::default();
     let ended = tokio::select! {
         ended = drive(&replay, source, route, client.as_ref(), &stop, &cx.printer) => ended,

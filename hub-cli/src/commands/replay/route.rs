@@ -45,7 +45,7 @@ impl Route {
                 return Err(Failure::usage("the hub signs with the channel's secret; remove the secret"));
             }
         }
-        let is_here = is_here || (to.is_some() && !how.through_plugins);
+        let is_here = is_here || (to.is_some() && !how.through_plugins && !how.bulk);
         if !is_here {
             if names_secret {
                 return Err(Failure::usage("the hub signs with the channel's secret; remove the secret")

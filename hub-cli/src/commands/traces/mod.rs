@@ -19,6 +19,7 @@ use crate::{
 };
 
 mod diff;
+mod explain;
 mod export;
 mod to_test;
 mod wire;
@@ -31,6 +32,9 @@ pub async fn run(command: TracesCommand, cx: &Context) -> Result<(), Failure> {
     match command {
         TracesCommand::List(args) => list(args, cx).await,
         TracesCommand::Show(args) => show(args, cx).await,
+        TracesCommand::Explain(args) => explain::run(args, cx).await,
+        TracesCommand::Attempt(args) => parked(&args.trace, "attempt", cx.hub(&args.hub).await?, cx).await,
+        TracesCommand::Cancel(args) => parked(&args.trace, "cancel", cx.hub(&args.hub).await?, cx).await,
         TracesCommand::Export(args) => export::run(args, cx).await,
         TracesCommand::Diff(args) => diff::run(args, cx).await,
         TracesCommand::ToTest(args) => to_test::run(args, cx).await,
@@ -95,6 +99,14 @@ async fn show(args: TracesShowArgs, cx: &Context) -> Result<(), Failure> {
     }
     let now = Clock::system().now();
     cx.printer.one(json!(trace), &waterfall::draw(&trace, now, &cx.printer))
+}
+
+/// Does something with the parked delivery of a trace.
+async fn parked(trace: &str, action: &str, client: Client, cx: &Context) -> Result<(), Failure> {
+    let id = recordings::trace_id(trace)?;
+    let bot = client.trace(None, id).await?.bot_id;
+    client.post(&format!("/api/bots/{bot}/traces/{id}/{action}"), &Value::Null).await?;
+    cx.printer.one(json!({ "trace_id": id }), &id.to_string())
 }
 
 /// A recording of one trace, whatever its bot.

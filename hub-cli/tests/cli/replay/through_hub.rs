@@ -10,6 +10,30 @@ use crate::{
 };
 
 #[test]
+fn a_bulk_replay_is_one_request_and_prints_what_was_not_delivered() {
+    let stage = Stage::new();
+    let traces = ["order 1", "order 2"].map(|text| stage.say(text).trace_id.to_string());
+    let bulk = ["replay", &*traces[0], &*traces[1], "--bulk"];
+    let before = stage.receiver.received().len();
+    let (out, err) = ends(&stage.server(&[&bulk[..], &["--dry-run"]].concat()), 0);
+    assert!(out.is_empty() && err.contains("ok 2") && err.contains("nothing was sent"), "{out} {err}");
+    assert_eq!(stage.receiver.received().len(), before);
+    let (out, err) = ends(&stage.server(&bulk), 0);
+    assert!(out.is_empty() && err.contains("ok 2"), "{out} {err}");
+    assert_eq!(stage.receiver.received().len(), before + 2);
+
+    stage.receiver.behave(Behaviour::Fail, Some(1));
+    let (out, err) = ends(&stage.server(&[&bulk[..], &["--json"]].concat()), 3);
+    let report = &documents(&out)[0];
+    assert_eq!(report["outcome"], "fail", "{err}");
+    assert!(report["reason"].as_str().unwrap().contains("the hub tries again"), "{report}");
+    assert!(report["new_trace_id"].as_str().unwrap().starts_with("tr_"), "{report}");
+    for refused in [&["--compare"][..], &["--rate", "1"], &["--as-recorded"]] {
+        assert_eq!(stage.server(&[&bulk[..], refused].concat()).status.code(), Some(2), "{refused:?}");
+    }
+}
+
+#[test]
 fn a_replay_through_the_hub_prints_the_new_trace() {
     let stage = Stage::new();
     let trace = stage.say("order 42").trace_id.to_string();

@@ -10,6 +10,7 @@ use crate::{
     audit::Action,
     context::Context,
     error::{Error, Result},
+    events::Changed,
     id::{AppId, BotId, InstallationId},
     model::{
         audit::NewEntry,
@@ -18,7 +19,6 @@ use crate::{
     secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
     store::{Tx, app_codes::StoredCode},
     time::Timestamp,
-    wake::Hint,
 };
 
 /// What an app's server sends for a token.
@@ -133,7 +133,7 @@ impl Apps<'_> {
         };
         // A token that the app had there before has ended.
         self.ctx.tell_revoked(Revoked::Installation(installation_id));
-        self.ctx.node.wake.hint(Hint::Bot(bot_id));
+        self.tell_changed(bot_id, app_id, Changed::Installed);
         let webhook_secret = self.ctx.sealer.open(&secret_place(app_id), &secrets.webhook_secret)?;
         Ok(Granted { app_token, scopes, installation_id, bot_id, webhook_secret })
     }

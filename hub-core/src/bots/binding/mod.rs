@@ -69,6 +69,8 @@ pub struct BindView {
 /// The answer of a confirm.
 #[derive(Debug, Clone)]
 pub struct BindStep {
+    /// The network of the account.
+    pub network: String,
     /// Status of the login.
     pub status: BindStatus,
     /// The code to scan now; only while it waits to be scanned.
@@ -148,6 +150,15 @@ impl Bots<'_> {
         self.answer(&bind).await
     }
 
+    /// The status of a login as it is known; the network is not asked.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` unless the actor started it.
+    pub async fn bind_state(&self, actor: &Actor, id: BindId) -> Result<BindStep> {
+        let bind = self.find_bind(actor, id).await?;
+        self.answer(&bind).await
+    }
+
     async fn answer(&self, bind: &StoredBind) -> Result<BindStep> {
         let notes = Notes::open(&self.ctx.sealer, bind)?;
         let waiting = bind.status == BindStatus::Waiting;
@@ -156,6 +167,7 @@ impl Bots<'_> {
             None => None,
         };
         Ok(BindStep {
+            network: bind.network.clone(),
             status: bind.status,
             qr_svg: (waiting && bind.codes_shown > 1)
                 .then(|| qr::qr_svg(notes.qr_text.expose()).map(Secret::new))

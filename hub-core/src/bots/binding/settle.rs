@@ -6,7 +6,7 @@ use crate::{
     bots::{Bots, credentials},
     error::Result,
     id::{BotId, Ids},
-    model::bot::{BindStatus, StoredBind},
+    model::bot::{BindStatus, BotStatus, StoredBind},
     network::Credentials,
     secret::Sealer,
     store::{
@@ -53,7 +53,7 @@ impl Bots<'_> {
             ids: self.ctx.ids.clone(),
             now: self.ctx.store.now(),
         };
-        let again = settlement.clone();
+        let (again, new_id) = (settlement.clone(), settlement.new_id);
         let settled = self.ctx.store.write(move |tx| Box::pin(settlement.run(tx))).await;
         let settled = match settled {
             // Another node bound the same account in between; now it is visible.
@@ -64,6 +64,7 @@ impl Bots<'_> {
         };
         if let Some(bot) = settled? {
             self.ctx.node.wake.hint(Hint::Bot(bot));
+            self.tell_bot(bot, if bot == new_id { BotStatus::Pending } else { BotStatus::Connecting });
         }
         Ok(())
     }
@@ -107,6 +108,7 @@ impl Bots<'_> {
             .await?;
         for bot in resumed {
             self.ctx.node.wake.hint(Hint::Bot(bot));
+            self.tell_bot(bot, BotStatus::Connecting);
         }
         Ok(())
     }

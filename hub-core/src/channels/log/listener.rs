@@ -9,8 +9,9 @@ use crate::{
     context::Context,
     error::{Error, Result},
     id::{BotId, ChannelId},
-    model::bot::BotStatus,
+    model::{bot::BotStatus, session::ClientInfo},
     node::{
+        connected::Connected,
         entry::LogEntry,
         feed::{ChannelState, Ended, Feed, Head},
         live::{Audience, Live, Place},
@@ -32,7 +33,8 @@ pub struct Listener {
     was_at_end: bool,
     told: Arc<ChannelState>,
     key: KeyMark,
-    audience: Audience,
+    /// Its entry in the list of sockets; `None` for a poll.
+    connected: Option<Arc<Connected>>,
     _place: Place,
 }
 
@@ -86,16 +88,20 @@ impl Listener {
         client: &ChannelActor,
         audience: Audience,
         start: Start,
+        described: ClientInfo,
     ) -> Result<Self> {
         if matches!(start, Start::After(since) if since < 0) {
             return Err(Error::invalid("since", "must be 0 or more"));
         }
-        let (feed, place) = ctx.node.live.enter(client, audience, &ctx.node.places, &ctx.config)?;
+        let is_socket = audience == Audience::Socket;
+        let connected =
+            is_socket.then(|| Arc::new(Connected::new(ctx.ids.next(), described, ctx.store.now())));
+        let (feed, place) = ctx.node.live.enter(client, connected.clone(), &ctx.node.places, &ctx.config)?;
         let pulses = ctx.store.read().await?.log().pulses(&[client.channel_id]).await?;
         feed.look(pulses.first(), ctx.store.now());
         let mut head = feed.head.subscribe();
         let now = head.borrow_and_update().clone();
-        if let Some(ended) = now.state.ended(client.key, audience == Audience::Socket) {
+        if let Some(ended) = now.state.ended(client.key, is_socket) {
             return Err(ended.into());
         }
         let acked = now.acked.max(ctx.node.live.unstored_ack(client.channel_id));
@@ -108,16 +114,20 @@ impl Listener {
             let limits = ctx.config.media.clone();
             Reader::new(ctx.store.clone(), ctx.sealer.clone(), ctx.media.clone(), limits)
         };
+        let position = position.min(now.seq);
+        if let Some(connected) = &connected {
+            connected.set_sent(position);
+        }
         Ok(Self {
             reader: ctx.node.live.reader(reader),
             live: ctx.node.live.clone(),
             feed,
             head,
-            position: position.min(now.seq),
+            position,
             was_at_end: false,
             told: now.state,
             key: client.key,
-            audience,
+            connected,
             _place: place,
         })
     }
@@ -154,11 +164,14 @@ impl Listener {
 
     /// What happened besides messages since this was last asked: the next thing, until nothing is left.
     pub fn news(&mut self) -> Option<News> {
+        if self.connected.as_ref().is_some_and(|connected| connected.closed.is_cancelled()) {
+            return Some(News::Ended(Ended::Closed));
+        }
         let now = Arc::clone(&self.head.borrow_and_update().state);
         if Arc::ptr_eq(&now, &self.told) {
             return None;
         }
-        if let Some(ended) = now.ended(self.key, self.audience == Audience::Socket) {
+        if let Some(ended) = now.ended(self.key, self.connected.is_some()) {
             return Some(News::Ended(ended));
         }
         if now.bot_status != self.told.bot_status {
@@ -178,8 +191,15 @@ impl Listener {
 
     /// Waits until there may be something to read or news. May be cancelled.
     pub async fn changed(&mut self) {
-        // The sender is in the feed, which this keeps.
-        let _ = self.head.changed().await;
+        let Some(connected) = &self.connected else {
+            // The sender is in the feed, which this keeps.
+            let _ = self.head.changed().await;
+            return;
+        };
+        tokio::select! {
+            _ = self.head.changed() => {}
+            () = connected.closed.cancelled() => {}
+        }
     }
 
     /// The next page: up to `limit` messages, oldest first. Their numbers have no gaps but those it names.
@@ -206,6 +226,9 @@ impl Listener {
             items.push(Item::Message(entry));
         }
         self.was_at_end |= self.position >= newest;
+        if let Some(connected) = &self.connected {
+            connected.set_sent(self.position);
+        }
         Ok(items)
     }
 
@@ -218,6 +241,9 @@ impl Listener {
         let head = self.head.borrow();
         if !(0..=head.seq).contains(&seq) {
             return Err(Error::invalid("seq", format!("must be from 0 to {}", head.seq)));
+        }
+        if let Some(connected) = &self.connected {
+            connected.acknowledge(seq);
         }
         if seq > head.acked {
             self.live.acknowledge(self.feed.channel_id, seq);

@@ -21,6 +21,7 @@ use crate::{
     access::Actor,
     error::{Error, Result},
     id::ChannelId,
+    model::session::ClientInfo,
     page,
 };
 
@@ -62,7 +63,16 @@ impl Channels<'_> {
     /// `RATE_LIMITED` when there are too many clients; `NOT_FOUND`, `INVALID_TOKEN` when the channel or the key is
     /// gone meanwhile.
     pub async fn listen(&self, actor: &Actor, audience: Audience, start: Start) -> Result<Listener> {
-        Listener::attach(self.ctx, actor.client()?, audience, start).await
+        Listener::attach(self.ctx, actor.client()?, audience, start, ClientInfo::default()).await
+    }
+
+    /// As [`Channels::listen`] over a WebSocket; the owner of the channel sees `client` in the list of
+    /// [clients](Channels::clients).
+    ///
+    /// # Errors
+    /// As [`Channels::listen`].
+    pub async fn connect(&self, actor: &Actor, start: Start, client: ClientInfo) -> Result<Listener> {
+        Listener::attach(self.ctx, actor.client()?, Audience::Socket, start, client).await
     }
 
     /// Waits up to `wait` for what follows `cursor`, at most `limit` entries, which acknowledges everything
@@ -87,7 +97,8 @@ impl Channels<'_> {
         let request = page::PageRequest::parse(&list, limit, cursor)?;
         let since = request.after().map(|seq| seq.parse::<i64>().map_err(Error::internal)).transpose()?;
         let start = since.map_or(Start::Acknowledged, Start::After);
-        let mut listener = Listener::attach(self.ctx, client, Audience::Poll, start).await?;
+        let mut listener =
+            Listener::attach(self.ctx, client, Audience::Poll, start, ClientInfo::default()).await?;
         if start != Start::Acknowledged {
             listener.acknowledge(listener.position())?;
         }

@@ -300,6 +300,45 @@ async fn places_are_counted_per_channel_user_and_node() {
 }
 
 #[tokio::test]
+async fn the_owner_sees_the_sockets_of_a_channel_and_closes_one() {
+    let stage = Stage::new().await;
+    let (channels, bot, channel) = (stage.hub().channels(), stage.bot.id, stage.channel);
+    let clients = async || channels.clients(&stage.ada, bot, channel).await.unwrap().clients;
+    assert!(clients().await.is_empty());
+    stage.write(texts(1..4)).await;
+    let described = ClientInfo { ip: Some([203, 0, 113, 7].into()), user_agent: "orders/1.0".to_owned() };
+    let key = stage.client().await;
+    let mut first = channels.connect(&key, Start::After(1), described).await.unwrap();
+    let second = stage.listen(Some(3)).await;
+    let _poll = channels.listen(&key, Audience::Poll, Start::Unspecified).await.unwrap();
+    let found = clients().await;
+    assert_eq!(found.len(), 2, "a poll is not listed: {found:?}");
+    let seen = &found[0];
+    assert_eq!((seen.address, &*seen.user_agent), (Some([203, 0, 113, 7].into()), "orders/1.0"));
+    assert_eq!((seen.sent_seq, seen.acked_seq, seen.lag), (1, None, 2));
+    assert_eq!((found[1].sent_seq, found[1].lag), (3, 0));
+    first.read(PAGE).await.unwrap();
+    first.acknowledge(2).unwrap();
+    let seen = clients().await.remove(0);
+    assert_eq!((seen.sent_seq, seen.acked_seq, seen.lag), (3, Some(2), 0));
+
+    let eve = stage.hub.register("eve").await;
+    assert_eq!(channels.clients(&eve, bot, channel).await.unwrap_err().code(), ErrorCode::NotFound);
+    let foreign = channels.close_client(&eve, bot, channel, seen.id).await.unwrap_err();
+    assert_eq!(foreign.code(), ErrorCode::NotFound);
+    assert_eq!(first.news(), None);
+    channels.close_client(&stage.ada, bot, channel, seen.id).await.unwrap();
+    first.changed().await;
+    assert_eq!(first.news(), Some(News::Ended(Ended::Closed)));
+    drop(first);
+    assert_eq!(clients().await.len(), 1);
+    let gone = channels.close_client(&stage.ada, bot, channel, seen.id).await.unwrap_err();
+    assert_eq!(gone.code(), ErrorCode::NotFound);
+    drop(second);
+    assert!(clients().await.is_empty());
+}
+
+#[tokio::test]
 async fn a_poll_waits_for_the_first_message_and_its_cursor_acknowledges() {
     let stage = Stage::new().await;
     let (channels, client) = (stage.hub().channels(), stage.client().await);

@@ -1,7 +1,8 @@
 //! Order and fairness: which delivery runs next. Pure: events in, jobs out, no I/O and no clock of its own.
 //!
-//! A lane is a conversation within a channel's sink, which is what "channel" means in this file: one job in flight,
-//! the rest in order behind it. Channels take turns, each with its own cap, so that a slow one delays no other;
+//! A lane is a conversation within a channel's sink, which is what "channel" means in this file: one job at a time,
+//! the rest in order behind it. A job is in flight until the sink has answered; then its slot is free, and the job
+//! keeps only its lane until the outcome is stored. Channels take turns, each with its own cap, so that a slow one delays no other;
 //! retries share a part of all slots, so that a dead receiver does not starve others. Jobs in memory are bounded by
 //! the caller ([`Lanes::room`]); the store holds the rest.
 
@@ -35,13 +36,14 @@ pub struct Pace {
     pub spacing: Duration,
 }
 
-/// The right to run one job; goes back through [`Lanes::finish`] or [`Lanes::hold`].
+/// The right to run one job; goes back through [`Lanes::finish`] or [`Lanes::hold`], also after [`Lanes::answer`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Slot {
     channel: SinkKey,
     lane: Arc<str>,
     retry: bool,
+    is_answered: bool,
 }
 
 /// All lanes of a node.
@@ -57,6 +59,9 @@ pub struct Lanes<J> {
     max_retries: usize,
     jobs: usize,
     in_flight: usize,
+    /// Jobs whose sink has answered and whose outcome is not stored yet. When they are as many as may be in flight, no
+    /// further job begins: after a crash, they are attempted again.
+    answered: usize,
     retries: usize,
     /// Lanes found ready while their head was in flight, for [`Lanes::take_doubled`].
     doubled: Vec<(SinkKey, Arc<str>)>,
@@ -89,7 +94,7 @@ struct Lane<J> {
 enum LaneState {
     /// Queued in `ready`.
     Ready,
-    /// Its head is in flight.
+    /// Its head is in flight, or answered and not stored yet.
     Busy,
     /// Its head waits for a timer.
     Held,
@@ -108,6 +113,7 @@ impl<J: Queued> Lanes<J> {
             max_retries: (max_in_flight / 2).max(1),
             jobs: 0,
             in_flight: 0,
+            answered: 0,
             retries: 0,
             doubled: Vec::new(),
         }
@@ -124,7 +130,7 @@ impl<J: Queued> Lanes<J> {
         self.channels.get(&channel).is_none_or(|channel| channel.jobs < LOW_WATERMARK)
     }
 
-    /// Jobs in memory, those in flight included.
+    /// Jobs in memory, those in flight and those answered included.
     pub fn len(&self) -> usize {
         self.jobs
     }
@@ -132,6 +138,11 @@ impl<J: Queued> Lanes<J> {
     /// Jobs in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight
+    }
+
+    /// Jobs whose sink has answered and whose outcome is not stored yet.
+    pub fn answered(&self) -> usize {
+        self.answered
     }
 
     /// Puts a job at the end of its lane. With `not_before`, a lane that is empty is held until then: the job
@@ -173,7 +184,7 @@ impl<J: Queued> Lanes<J> {
     /// The next job that may run now, with its slot.
     pub fn pop(&mut self, now: Instant) -> Option<(Slot, J)> {
         self.fire_timers(now);
-        if self.in_flight >= self.max_in_flight {
+        if self.in_flight >= self.max_in_flight || self.answered >= self.max_in_flight {
             return None;
         }
         for _ in 0..self.ring.len() {
@@ -204,7 +215,7 @@ impl<J: Queued> Lanes<J> {
             self.in_flight += 1;
             self.retries += usize::from(retry);
             self.enter_ring(id);
-            return Some((Slot { channel: id, lane, retry }, job));
+            return Some((Slot { channel: id, lane, retry, is_answered: false }, job));
         }
         None
     }
@@ -212,6 +223,19 @@ impl<J: Queued> Lanes<J> {
     /// Lanes that were about to get a second head since the last call. They go on when their head ends.
     pub fn take_doubled(&mut self) -> Vec<(SinkKey, Arc<str>)> {
         std::mem::take(&mut self.doubled)
+    }
+
+    /// The sink has answered: another job may have the slot, and the lane waits for [`Lanes::finish`] or
+    /// [`Lanes::hold`]. Whether another job waits in the lane.
+    pub fn answer(&mut self, slot: &mut Slot) -> bool {
+        if !slot.is_answered {
+            self.leave_flight(slot);
+            slot.is_answered = true;
+            self.answered += 1;
+            self.enter_ring(slot.channel);
+        }
+        let lane = self.channels.get(&slot.channel).and_then(|channel| channel.lanes.get(&slot.lane));
+        lane.is_some_and(|lane| !lane.jobs.is_empty())
     }
 
     /// The job is done with: its lane goes on.
@@ -320,9 +344,14 @@ impl<J: Queued> Lanes<J> {
     }
 
     fn leave_flight(&mut self, slot: &Slot) -> Option<&mut Channel<J>> {
+        let channel = self.channels.get_mut(&slot.channel);
+        if slot.is_answered {
+            self.answered -= 1;
+            return channel;
+        }
         self.in_flight -= 1;
         self.retries -= usize::from(slot.retry);
-        let channel = self.channels.get_mut(&slot.channel)?;
+        let channel = channel?;
         channel.in_flight -= 1;
         Some(channel)
     }

@@ -46,6 +46,30 @@ fn one_job_of_a_lane_at_a_time_and_in_order() {
 }
 
 #[test]
+fn an_answered_job_keeps_its_lane_and_frees_its_slot() {
+    let mut lanes = Lanes::new(100, 3);
+    for (lane, n) in [("a", 1), ("a", 2), ("b", 3), ("c", 4), ("d", 5), ("e", 6), ("f", 7)] {
+        push(&mut lanes, 1, lane, n);
+    }
+    let (mut first, _) = lanes.pop(at(0)).unwrap();
+    let (mut second, _) = lanes.pop(at(0)).unwrap();
+    assert!(lanes.pop(at(0)).is_none(), "the channel's cap is two");
+    assert!(lanes.answer(&mut first), "a second job waits in its lane");
+    assert!(lanes.answer(&mut first));
+    assert_eq!((lanes.in_flight(), lanes.answered(), lanes.len()), (1, 1, 7), "counted once");
+    let (mut third, job) = lanes.pop(at(0)).unwrap();
+    assert_eq!(job.n, 4, "lane a waits for its outcome");
+    assert!(!lanes.answer(&mut second) && !lanes.answer(&mut third));
+    assert!(lanes.pop(at(0)).is_none(), "as many are answered as may be in flight");
+    lanes.hold(second, Note { lane: "b", n: 3, retry: true }, at(500));
+    assert_eq!(lanes.pop(at(0)).unwrap().1.n, 5);
+    lanes.finish(first);
+    assert_eq!(lanes.pop(at(0)).unwrap().1.n, 6, "lane a is behind those that waited");
+    lanes.finish(third);
+    assert_eq!((lanes.in_flight(), lanes.answered(), lanes.len()), (2, 0, 5));
+}
+
+#[test]
 fn a_held_head_blocks_its_lane_and_no_other() {
     let mut lanes = Lanes::new(100, 10);
     push(&mut lanes, 1, "a", 1);
@@ -123,7 +147,7 @@ fn random_histories_keep_order_and_lose_nothing() {
         let (mut pushed, mut now) = (0, 0);
         for _ in 0..400 {
             now += random.below(50);
-            match random.below(4) {
+            match random.below(5) {
                 0 => {
                     pushed += 1;
                     let lane = NAMES[usize::try_from(random.below(4)).unwrap()];
@@ -139,6 +163,10 @@ fn random_histories_keep_order_and_lose_nothing() {
                         flying.push((slot, id, job));
                     }
                 }
+                3 if !flying.is_empty() => {
+                    let pick = usize::try_from(random.below(flying.len() as u64)).unwrap();
+                    lanes.answer(&mut flying[pick].0);
+                }
                 _ if !flying.is_empty() => {
                     let pick = usize::try_from(random.below(flying.len() as u64)).unwrap();
                     let (slot, id, job) = flying.swap_remove(pick);
@@ -151,7 +179,8 @@ fn random_histories_keep_order_and_lose_nothing() {
                 }
                 _ => {}
             }
-            assert!(lanes.in_flight() <= 5);
+            assert!(lanes.in_flight() <= 5 && lanes.answered() <= 5 + 5, "seed {seed}");
+            assert_eq!(lanes.in_flight() + lanes.answered(), flying.len(), "seed {seed}");
         }
         now += 1_000_000;
         loop {

@@ -182,8 +182,6 @@ impl Outbox {
         error: Option<&str>,
         more: impl FnOnce(&mut Settled),
     ) -> Result<()> {
-        let mut read = self.shared_clock.read();
-        let now = read.wall;
         if state != ItemState::Queued {
             self.forget_upload(item);
         }
@@ -202,15 +200,12 @@ impl Outbox {
             network_id: None,
             close_window: None,
             next_attempt_at: None,
-            now,
+            stamp: self.shared_clock.stamp(),
             trace: None,
         };
         more(&mut settled);
         settled.trace = trace_of(item, started, &settled);
         loop {
-            if let Some(step) = self.shared_clock.step_since(&mut read) {
-                settled.due_at = step.moved(settled.due_at);
-            }
             match self.ctx.store.settle_send(settled.clone()).await {
                 Ok(true) => break,
                 Ok(false) => return Ok(()), // Another node sends it by now.
@@ -221,7 +216,7 @@ impl Outbox {
             }
         }
         failpoint!("outbox.settled", passed);
-        let (bot_id, status) = (self.bot.lease.bot_id, state.as_str());
+        let (bot_id, status) = (self.bot.lease.bot_id, state.as_str().into());
         self.ctx.node.events.tell(Event::Sent { bot_id, message_id: item.message_id, status });
         Ok(())
     }
@@ -278,7 +273,7 @@ fn trace_of(item: &OpenItem, started: Timestamp, settled: &Settled) -> Option<Tr
         "error": settled.error,
         "next_attempt_at": settled.next_attempt_at,
     });
-    let step = Step::new(StepName::Reply, "outbox", status, started, settled.now, detail);
+    let step = Step::new(StepName::Reply, "outbox", status, started, settled.stamp.read.wall, detail);
     // A reply is one step of its delivery's trace; any other send has a trace of its own, which ends here.
     let own = !item.dedupe_key.starts_with(<kind::Delivery as Kind>::PREFIX);
     let over =
@@ -290,7 +285,7 @@ fn trace_of(item: &OpenItem, started: Timestamp, settled: &Settled) -> Option<Tr
         ended: 0,
         summary: own.then_some(summary),
         attempts: None,
-        ended_at: settled.now,
+        ended_at: settled.stamp.read.wall,
         steps: steps_text(&[step]),
     })
 }

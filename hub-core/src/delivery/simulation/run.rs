@@ -108,8 +108,6 @@ impl<'d> Run<'d> {
             gone: coin() && coin() && coin(),
             clock: coin(),
         };
-        // An outcome that is stored again while the clock is set may keep a time from before the step.
-        let faults = Faults { clock: faults.clock && !faults.commits && !faults.unacknowledged, ..faults };
         let shared = random.below(3) > 0;
         let count = if shared { 1 + usize::try_from(random.below(MAX_NODES as u64)).unwrap_or(0) } else { 1 };
         let sealer = Sealer::new(&[7; 32], random.clone());

@@ -90,6 +90,10 @@ fn unavailable() -> Error {
     Error::new(ErrorCode::Unavailable, "the store is busy")
 }
 
+fn read(clock: &Clock) -> Reading {
+    Reading { at: clock.instant(), wall: clock.now() }
+}
+
 impl ModelStore {
     async fn write<T: Send + 'static>(
         &self,
@@ -192,7 +196,7 @@ impl WorkStore for ModelStore {
         self.world.lock().nodes.insert(self.node, node);
         let clock = self.clock.clone();
         self.write("extend leases", move |tables| {
-            let reading = Reading { at: clock.instant(), wall: clock.now() };
+            let reading = read(&clock);
             let (followed, step) = tables.follow_clock(before, reading);
             let held = tables.extend_leases(node, reading.wall, reading.wall + lease);
             Extended { held, is_full: false, followed, step }
@@ -305,7 +309,8 @@ impl WorkStore for ModelStore {
     }
 
     async fn finish(&self, finished: Arc<Finished>) -> Result<()> {
-        self.write("finish", move |tables| tables.finish(&finished)).await
+        let clock = self.clock.clone();
+        self.write("finish", move |tables| tables.finish(finished, read(&clock))).await
     }
 
     async fn abandon(
@@ -351,6 +356,7 @@ impl WorkStore for ModelStore {
     }
 
     async fn settle_send(&self, settled: Settled) -> Result<bool> {
-        self.write("settle", move |tables| tables.settle(&settled)).await
+        let clock = self.clock.clone();
+        self.write("settle", move |tables| tables.settle(settled, read(&clock))).await
     }
 }

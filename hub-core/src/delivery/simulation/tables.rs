@@ -1,7 +1,10 @@
 //! The store as tables in memory: what the statements of `store::{inbox, deliveries, leases, sending, outbox}`
 //! do, without SQL. A call is one transaction: it changes nothing or everything.
 
-use std::collections::{BTreeMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use crate::{
     channels::ChannelRecord,
@@ -15,7 +18,7 @@ use crate::{
     secret::Sealed,
     store::{
         deliveries::{Finished, HealthReport, JobMessage, JobRow},
-        due::{self, Noted},
+        due::{self, Noted, Reading, Stamp, Step},
         inbox::{Accept, Accepted, ContactUpdate, MessageRow},
         leases::Lease,
         sending::{ItemState, OpenItem},
@@ -193,7 +196,15 @@ impl Tables {
         }
     }
 
-    pub fn finish(&mut self, finished: &Finished) {
+    /// The step that an outcome of `stamp` is moved by before it is stored.
+    pub(super) fn step_for(&self, stamp: Stamp, now: Reading) -> Option<Step> {
+        self.clock.and_then(|noted| noted.step_for(stamp, now))
+    }
+
+    pub fn finish(&mut self, mut finished: Arc<Finished>, now: Reading) {
+        if let Some(step) = self.step_for(finished.stamp, now) {
+            Arc::make_mut(&mut finished).follow(step);
+        }
         let Some(bot) = self.deliveries.get(&finished.id).map(|delivery| delivery.bot) else { return };
         if self.is_fenced(bot, finished.fence) {
             return;

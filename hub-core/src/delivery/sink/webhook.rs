@@ -15,7 +15,7 @@ use crate::{
         stage::{Answered, Head, Outcome, Prepared, Request},
         work_store::WorkContext,
     },
-    egress::{Answer, Call, CheckedUrl, EgressError, EgressFault},
+    egress::{Answer, Call, CheckedUrl, EgressError, EgressFault, Phases},
     error::Result,
     model::trace::{Step, StepName, TraceStatus},
     signing::{self, Method, Signing},
@@ -28,11 +28,20 @@ const MAX_ANSWER: usize = 1024 * 1024;
 impl<'j> Prepared<'j> {
     /// Posts to the channel's URL once. Whether the attempt is repeated is decided from the result.
     pub(in crate::delivery) async fn attempt(self, ctx: &WorkContext) -> Answered<'j> {
+        self.post(ctx, false).await
+    }
+
+    /// As [`attempt`](Self::attempt); the step of the request contains how long its phases took.
+    pub(in crate::delivery) async fn measured_attempt(self, ctx: &WorkContext) -> Answered<'j> {
+        self.post(ctx, true).await
+    }
+
+    async fn post(self, ctx: &WorkContext, is_measured: bool) -> Answered<'j> {
         let Self { job, channel, request, replies, replied, states, mut steps } = self;
         let (outcome, request, head) = match request {
             Err(outcome) => (outcome, None, None),
             Ok(request) => {
-                let (outcome, head) = post(ctx, job, &channel, &request, &mut steps).await;
+                let (outcome, head) = post(ctx, (job, &channel), &request, is_measured, &mut steps).await;
                 (outcome, Some(request), head)
             }
         };
@@ -43,9 +52,9 @@ impl<'j> Prepared<'j> {
 /// Signs and sends; adds the steps `request` and, when something came back, `response`.
 async fn post(
     ctx: &WorkContext,
-    job: &Job,
-    channel: &ChannelRuntime,
+    (job, channel): (&Job, &ChannelRuntime),
     request: &Request,
+    is_measured: bool,
     steps: &mut Vec<Step>,
 ) -> (Outcome, Option<Head>) {
     let started = ctx.clock.now();
@@ -75,7 +84,10 @@ async fn post(
     detail["url"] = Value::from(redactor.url(call.url.as_url()));
     detail["headers"] = pairs(redactor.headers(&headers));
     detail["body"] = Value::from(redactor.body(&request.body));
-    let answer = ctx.egress.send(call).await;
+    let (answer, phases) = ctx.egress.send_measured(call).await;
+    if is_measured {
+        detail["phases"] = shown(&phases);
+    }
     let ended = ctx.clock.now();
     match answer {
         Ok(answer) => {
@@ -84,13 +96,24 @@ async fn post(
             let outcome = judge(&answer, ended, &redactor, steps);
             (outcome, Some(Head { status: answer.status, headers: answer.headers }))
         }
-        Err(EgressError { fault, message, .. }) => {
+        Err((EgressError { fault, message, .. }, phase)) => {
             ctx.node.counters.attempts.count(fault.as_str());
             detail["error"] = json!({ "class": fault.as_str(), "message": message });
+            if is_measured {
+                detail["error"]["phase"] = phase.as_str().into();
+            }
             steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Error, started, ended, detail));
             (Outcome::Failure { summary: format!("{}: {message}", fault.as_str()), permanent: false }, None)
         }
     }
+}
+
+/// Measured phases in milliseconds.
+fn shown(phases: &Phases) -> Value {
+    let parts =
+        [("dns_ms", phases.dns), ("connect_ms", phases.connect), ("first_byte_ms", phases.first_byte)];
+    let ms = |took: Duration| Value::from(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+    parts.into_iter().filter_map(|(name, took)| Some((name.to_owned(), ms(took?)))).collect()
 }
 
 fn judge(answer: &Answer, now: Timestamp, redactor: &Redactor, steps: &mut Vec<Step>) -> Outcome {

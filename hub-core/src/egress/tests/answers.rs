@@ -1,6 +1,7 @@
 //! What receivers answer, and its outcome.
 
 use super::*;
+use crate::{egress::Phase, time::Clock};
 
 #[tokio::test]
 async fn redirects_are_answers() {
@@ -141,6 +142,49 @@ async fn odd_answers_end_in_one_way_or_another() {
         };
         let shown: String = answer.chars().take(60).collect();
         assert_eq!(seen, expected, "{shown:?} {answered:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_phases_of_a_request_are_measured_and_the_failed_one_is_named() {
+    let delay = Duration::from_millis(30);
+    let slow = Canary::start(move |mut stream| async move {
+        read_request(&mut stream).await;
+        Clock::system().sleep(delay).await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
+    })
+    .await;
+    let (answer, phases) = open().send_measured(call(&slow.url("127.0.0.1"))).await;
+    assert_eq!(answer.unwrap().status, StatusCode::OK);
+    assert_eq!(phases.dns, None, "an address needs no resolution");
+    assert!(phases.connect.is_some() && phases.first_byte.unwrap() >= delay, "{phases:?}");
+    let by_name = EgressConfig {
+        allow: vec![format!("localhost:{}", slow.at.port()).parse().unwrap()],
+        ..EgressConfig::default()
+    };
+    let by_name = Egress::new(by_name).unwrap();
+    let (answer, phases) = by_name.send_measured(call(&slow.url("localhost"))).await;
+    assert_eq!(answer.unwrap().status, StatusCode::OK);
+    assert!(phases.dns.is_some() && phases.connect.is_some(), "{phases:?}");
+
+    let silent = Canary::start(|mut stream| async move {
+        read_request(&mut stream).await;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let cut = Canary::start(|_stream| std::future::ready(())).await;
+    let half = Canary::answering("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\na").await;
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    for (url, phase) in [
+        ("http://no-such-name.invalid/".to_owned(), Phase::Dns),
+        (format!("http://{closed}/"), Phase::Connect),
+        (cut.url("127.0.0.1").replace("http:", "https:"), Phase::Tls),
+        (silent.url("127.0.0.1"), Phase::FirstByte),
+        (half.url("127.0.0.1"), Phase::Response),
+    ] {
+        let impatient = Call { deadline: Duration::from_secs(3), ..call(&url) };
+        let (failed, _) = open().send_measured(impatient).await;
+        assert_eq!(failed.unwrap_err().1, phase, "{url}");
     }
 }
 

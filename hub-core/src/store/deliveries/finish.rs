@@ -5,7 +5,7 @@ use std::{collections::HashSet, sync::Arc};
 use super::super::{
     ai::AiUsage,
     conn::{Conn, sql},
-    due::Step,
+    due::{Stamp, Step},
     outbox::NewOutbound,
     rows::{self, row},
     traces::TraceUpdate,
@@ -37,8 +37,10 @@ pub struct Finished {
     pub keep: bool,
     /// What went wrong.
     pub last_error: Option<String>,
-    /// When this was.
-    pub now: Timestamp,
+    /// When this was, and by which clock its times were determined.
+    pub stamp: Stamp,
+    /// Whether the next delivery of its lane waits for the commit.
+    pub is_followed: bool,
     /// What the trace gains.
     pub trace: TraceUpdate,
     /// Replies to people.
@@ -55,7 +57,7 @@ impl Finished {
         let follow = |at: &mut Timestamp| *at = step.moved(*at);
         follow(&mut self.due_at);
         follow(&mut self.first_attempt_at);
-        follow(&mut self.now);
+        follow(&mut self.stamp.read.wall);
         for reply in &mut self.replies {
             follow(&mut reply.now);
             follow(&mut reply.expires_at);
@@ -98,7 +100,7 @@ row!(Finished, |one| {
     Number claim = if one.keep { one.fence } else { 0 },
     Text last_error = one.last_error.as_deref(),
     Number finished_at =
-        (!matches!(one.state, DeliveryState::Pending | DeliveryState::Parked)).then_some(one.now),
+        (!matches!(one.state, DeliveryState::Pending | DeliveryState::Parked)).then_some(one.stamp.read.wall),
 });
 
 /// Stores outcomes. An attempt under a lease that is gone leaves no mark: its successor attempts again. Each

@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::{
     super::{
         conn::{Conn, sql},
+        due::{Stamp, Step},
         traces::TraceUpdate,
     },
     answers, leading,
@@ -75,10 +76,18 @@ pub struct Settled {
     pub close_window: Option<String>,
     /// When it is tried again, for the trace.
     pub next_attempt_at: Option<Timestamp>,
-    /// When.
-    pub now: Timestamp,
+    /// When, and by which clock `due_at` was determined.
+    pub stamp: Stamp,
     /// What the trace gains.
     pub trace: Option<TraceUpdate>,
+}
+
+impl Settled {
+    /// Moves its times along with a step of the clock by which they were determined.
+    pub(crate) fn follow(&mut self, step: Step) {
+        self.due_at = step.moved(self.due_at);
+        self.stamp.read.wall = step.moved(self.stamp.read.wall);
+    }
 }
 
 /// Stores what came of tries: items, messages, windows and traces. `false`, and nothing stored, for an item of
@@ -134,7 +143,7 @@ async fn settle_items(conn: &mut Conn<'_>, settled: impl Iterator<Item = &Settle
             error: one.error.as_deref(),
             network: one.network_id.as_deref(),
             unknown: i64::from(one.unknown),
-            at: one.now.as_millis(),
+            at: one.stamp.read.wall.as_millis(),
         })
         .collect();
     sql!(*conn, values:

@@ -2,7 +2,10 @@
 
 use hub_core::{
     Hub,
-    admin::ai_config::{AiConfig, AiConfigUpdate, AiTest},
+    admin::{
+        ai_config::{AiConfig, AiConfigUpdate},
+        ai_test::AiTest,
+    },
     channels::sinks::Change,
 };
 use poem::web::Data;
@@ -103,7 +106,8 @@ pub struct AiUsageView {
 #[derive(Debug, Object)]
 pub struct AiTestError {
     /// Class: `refused` (4xx), `rate_limited`, `failed` (5xx), `not_understood`, `cut`, `bad_url`, or that of a
-    /// connection: `blocked_address`, `dns`, `connect`, `tls`, `timeout`, `too_large`, `broken`.
+    /// connection: `blocked_address`, `dns`, `connect`, `tls`, `timeout`, `too_large`, `broken`. Of a channel also
+    /// `not_asked`: no model was called.
     pub class: String,
     /// Message, including that of the endpoint.
     pub message: String,

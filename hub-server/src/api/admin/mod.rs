@@ -8,7 +8,7 @@ mod invites;
 pub mod plugins;
 mod reset;
 mod sessions;
-mod stats;
+pub(in crate::api) mod stats;
 #[cfg(test)]
 mod tests;
 mod users;

@@ -1,6 +1,9 @@
 //! Endpoints for bots.
 
-use hub_core::{Hub, bots::Bots};
+use hub_core::{
+    Hub,
+    bots::{Bots, MessageSearch, NewSend},
+};
 use poem::{Request, web::Data};
 use poem_openapi::{
     OpenApi,
@@ -14,8 +17,9 @@ pub(in crate::api) mod views;
 
 pub use requests::{ConfirmBind, RenameBot, SendMedia, SendMessage, SetRemark, StartBind, TextFormat};
 pub use views::{
-    BindStatus, BindStepView, BotHealthView, BotStatus, BotView, ContactView, Direction, ItemView, MediaView,
-    MessageView, QuotedView, SentView, StartedBindView,
+    BindStatus, BindStepView, BotHealthView, BotStatus, BotView, ContactView, Direction, ItemView,
+    ListedMessageView, MediaView, MessageOutcomeView, MessageView, Outcome, QuotedView, SentView,
+    StartedBindView,
 };
 
 use super::Tag;
@@ -23,7 +27,10 @@ use crate::{
     AppSettings,
     credentials::User,
     envelope::{ApiResult, Empty, ok},
-    wire::{Body, BotId, Cursor, Limit, MessageId, Page, Text, Time, page_request},
+    wire::{
+        BindId, Body, BotId, ChannelId, CountedPage, Cursor, FileForm, Limit, MessageId, Page, Text, Time,
+        page_request,
+    },
 };
 
 /// Bots, their login, messages and contacts.
@@ -60,6 +67,15 @@ impl BotsApi {
     ) -> ApiResult<StartedBindView> {
         let new = body.0.unwrap_or_default().into();
         ok(hub.bots().start_bind(&user.0, new).await?.into())
+    }
+
+    /// Shows the status of a bind
+    ///
+    /// As known to the hub: unlike the confirm, it asks the chat network nothing and changes nothing. Only the caller
+    /// that started a bind can see it.
+    #[oai(path = "/api/binds/:id", method = "get", operation_id = "getBind")]
+    async fn get_bind(&self, hub: Data<&Hub>, user: User, id: Path<BindId>) -> ApiResult<BindStepView> {
+        ok(hub.bots().bind_state(&user.0, id.0.0).await?.into())
     }
 
     /// Waits for the next step of a bind
@@ -131,8 +147,9 @@ impl BotsApi {
 
     /// Sends a message through a bot
     ///
-    /// Responds once the message is stored; it is then sent in order per person. A file is an upload of a channel of
-    /// this bot, or is first downloaded from a URL; audio is sent as a file. `WINDOW_CLOSED` if the chat network
+    /// Responds once the message is stored; it is then sent in order per person. A file comes in a form
+    /// (`multipart/form-data`), at most 50 MiB, is an upload of a channel of this bot, or is first downloaded from a URL;
+    /// audio is sent as a file. `WINDOW_CLOSED` if the chat network
     /// would refuse it now; the error contains the reason. `CONFLICT` if the bot needs a new login. With an
     /// `Idempotency-Key`, the same request within 24 hours returns the first response.
     #[oai(path = "/api/bots/:id/send", method = "post", operation_id = "sendMessage")]
@@ -142,10 +159,12 @@ impl BotsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
-        body: Body<SendMessage>,
+        body: FileForm<SendMessage>,
     ) -> ApiResult<SentView> {
         let key = idempotency_key.0.as_deref();
-        ok(hub.bots().send(&user.0, id.0.0, body.0.try_into()?, key).await?.into())
+        let mut new = NewSend::try_from(body.value)?;
+        new.media = body.file.or(new.media);
+        ok(hub.bots().send(&user.0, id.0.0, new, key).await?.into())
     }
 
     /// Lists a bot's messages
@@ -174,6 +193,48 @@ impl BotsApi {
         let filter = requests::filter(direction.0, user_id.0, since.0, until.0, q.0);
         let page = page_request(&Bots::message_list(id.0.0, &filter), limit.0, cursor.0.as_ref())?;
         ok(hub.bots().messages(&user.0, id.0.0, &filter, &page).await?.into())
+    }
+
+    /// Lists the messages of all your bots
+    ///
+    /// Newest first, each with its outcome in every channel. All filters have to match; a cursor is valid only with the
+    /// filters of the first page. A page reads at most 1000 messages: with filters it may have fewer items than its
+    /// limit, or none, and a `next_cursor`. The list ends where that is `null`.
+    #[oai(path = "/api/messages", method = "get", operation_id = "listAllMessages")]
+    #[expect(clippy::too_many_arguments, reason = "each is a query parameter of the document")]
+    async fn all_messages(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        /// Only messages of this bot.
+        bot_id: Query<Option<BotId>>,
+        /// Only messages that reached this channel or were sent by it.
+        channel_id: Query<Option<ChannelId>>,
+        /// Only messages with this outcome in a channel.
+        outcome: Query<Option<Outcome>>,
+        /// Only messages in this direction.
+        direction: Query<Option<Direction>>,
+        /// Only messages with this person.
+        user_id: Query<Option<Text<1, 200>>>,
+        /// Only messages received by the hub at this time or later.
+        since: Query<Option<Time>>,
+        /// Only messages received by the hub before this time.
+        until: Query<Option<Time>>,
+        /// Only messages that contain this text, regardless of the case of ASCII letters. The id of a message or of a
+        /// trace finds that message, regardless of the other filters.
+        q: Query<Option<Text<1, 200>>>,
+        limit: Query<Option<Limit>>,
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<CountedPage<ListedMessageView>> {
+        let search = MessageSearch {
+            filter: requests::filter(direction.0, user_id.0, since.0, until.0, q.0),
+            bot_id: bot_id.0.map(|id| id.0),
+            channel_id: channel_id.0.map(|id| id.0),
+            outcome: outcome.0.map(Into::into),
+        };
+        let list = Bots::all_messages_list(&user.0, &search);
+        let page = page_request(&list, limit.0, cursor.0.as_ref())?;
+        ok(hub.bots().all_messages(&user.0, &search, &page).await?.into())
     }
 
     /// Shows one of a bot's messages

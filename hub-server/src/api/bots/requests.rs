@@ -11,7 +11,7 @@ use hub_core::{
 use poem_openapi::{Enum, Object, types::Example};
 
 use super::views::Direction;
-use crate::wire::{BindId, Checked, Digits, NetworkName, Number, Secret, Text, Time};
+use crate::wire::{BindId, Checked, Digits, FormTexts, NetworkName, Number, Secret, Text, Time};
 
 /// How long a confirm waits by default.
 const DEFAULT_WAIT: Duration = Duration::from_secs(25);
@@ -66,7 +66,7 @@ pub struct ConfirmBind {
 }
 
 impl ConfirmBind {
-    pub(super) fn wait(&self) -> Duration {
+    pub(crate) fn wait(&self) -> Duration {
         self.wait_ms.map_or(DEFAULT_WAIT, |wait| Duration::from_millis(wait.0.into()))
     }
 }
@@ -124,6 +124,10 @@ pub struct SendMessage {
     pub context_token: Option<Secret<4096>>,
     /// Format of the text; `plain` if absent.
     pub format: Option<TextFormat>,
+}
+
+impl FormTexts for SendMessage {
+    const TEXTS: &'static [&'static str] = &["to_user_id", "content", "context_token", "format"];
 }
 
 impl Example for SendMessage {

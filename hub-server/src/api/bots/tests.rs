@@ -1,10 +1,9 @@
 //! The endpoints through the whole application, with the connector on the simulated network.
 
-use hub_core::network::sim::Simulator;
 use poem::http::Method;
 use serde_json::{Value, json};
 
-use crate::testing::{App, Caller, Reply};
+use crate::testing::{App, Caller, Reply, bind, bind_step};
 
 async fn put(caller: &Caller<'_>, path: &str, body: &Value) -> Reply {
     caller.send(Method::PUT, path, |request| request.body_json(body)).await
@@ -12,27 +11,6 @@ async fn put(caller: &Caller<'_>, path: &str, body: &Value) -> Reply {
 
 async fn delete(caller: &Caller<'_>, path: &str) -> Reply {
     caller.send(Method::DELETE, path, |request| request).await
-}
-
-/// Binds an account by scanning and confirming; gives the record of the bot.
-async fn bind(caller: &Caller<'_>, simulator: &Simulator, person: Option<&str>) -> Value {
-    let step = bind_step(caller, simulator, person).await;
-    assert_eq!(step["status"], "confirmed", "{step}");
-    step["bot"].clone()
-}
-
-/// The last step of a bind.
-async fn bind_step(caller: &Caller<'_>, simulator: &Simulator, person: Option<&str>) -> Value {
-    let started = caller.post("/api/bots/bind/start", &json!({"name": "Shop"})).await;
-    let started = started.data();
-    assert!(started["qr_svg"].as_str().unwrap().contains("<svg"));
-    let qr_text = started["qr_text"].as_str().unwrap();
-    let ask = json!({"bind_id": started["bind_id"], "wait_ms": 0});
-    simulator.scan(qr_text).unwrap();
-    let step = caller.post("/api/bots/bind/confirm", &ask).await;
-    assert_eq!(step.data(), &json!({"status": "scanned"}));
-    simulator.confirm(qr_text, person).unwrap();
-    caller.post("/api/bots/bind/confirm", &ask).await.data().clone()
 }
 
 #[tokio::test]

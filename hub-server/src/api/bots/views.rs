@@ -1,13 +1,14 @@
 //! Response bodies.
 
 use hub_core::{
-    bots::{self, BindStep, BindView, Bot, BotHealth, Contact, Message, Sent},
+    bots::{self, BindStep, BindView, Bot, BotHealth, Contact, ListedMessage, Message, MessageOutcome, Sent},
     media,
     network::{self, Quote},
     secret::Secret,
 };
 use poem_openapi::Object;
 
+use crate::api::traces::TraceStatus;
 use crate::wire::{BindId, BotId, ChannelId, MediaId, MessageId, Time, TraceId, UserId, enumeration, view};
 
 enumeration! {
@@ -171,6 +172,8 @@ view! {
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct BindStepView {
+    /// Chat network of the account.
+    pub network: String,
     /// The status.
     pub status: BindStatus,
     /// The current code, while it waits to be scanned.
@@ -187,6 +190,7 @@ impl From<BindStep> for BindStepView {
     fn from(step: BindStep) -> Self {
         let shown = |secret: Secret| secret.expose().to_owned();
         Self {
+            network: step.network,
             status: step.status.into(),
             qr_text: step.qr_text.map(shown),
             qr_svg: step.qr_svg.map(shown),
@@ -249,6 +253,57 @@ view! {
         pub trace_id: Option<TraceId>,
         /// When the hub received it.
         pub created_at: Time,
+    }
+}
+
+enumeration! {
+    /// Outcome of a message in a channel.
+    Outcome = bots::Outcome {
+        /// The delivery failed.
+        Failed,
+        /// The delivery or the send has not ended.
+        InFlight,
+        /// A filter or a plugin skipped the message.
+        Skipped,
+        /// The message was delivered.
+        Delivered,
+    }
+}
+
+view! {
+    /// Outcome of a message in one channel: its newest trace there.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none)]
+    pub struct MessageOutcomeView from outcome: MessageOutcome {
+        /// Id of the channel; absent for an app, and for a send that no channel caused.
+        pub channel_id: Option<ChannelId>,
+        /// Name of the channel.
+        pub channel_name: Option<String>,
+        /// Id of the trace.
+        pub trace_id: TraceId,
+        /// Status of the trace.
+        pub status: TraceStatus,
+        /// Number of attempts at the sink.
+        pub attempts: u64,
+        /// Summary of the trace, unless the message was delivered.
+        pub reason: Option<String>,
+        /// When the next attempt is due; absent if there is none.
+        pub next_attempt_at: Option<Time>,
+    }
+}
+
+view! {
+    /// A message in a list over all bots.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none)]
+    pub struct ListedMessageView from listed: ListedMessage {
+        /// The message.
+        #[oai(flatten)]
+        pub message: MessageView = listed.message.into(),
+        /// Name of the bot.
+        pub bot_name: String,
+        /// Outcome in each channel.
+        pub outcomes: Vec<MessageOutcomeView>,
     }
 }
 

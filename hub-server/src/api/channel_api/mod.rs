@@ -2,12 +2,7 @@
 
 use std::sync::Arc;
 
-use hub_core::{
-    Hub,
-    bots::NewSend,
-    channels::log::{Audience, Start},
-    media::NewUpload,
-};
+use hub_core::{Hub, accounts::ClientInfo, bots::NewSend, channels::log::Start, media::NewUpload};
 use poem::{Request, web::Data};
 use poem_openapi::{
     OpenApi,
@@ -31,7 +26,7 @@ use super::{
     bots::{BindStepView, SentView, StartedBindView},
 };
 use crate::{
-    AppSettings,
+    AppSettings, Client,
     credentials::ChannelClient,
     envelope::{ApiError, ApiResult, ok},
     rate_limit::RateLimits,
@@ -64,7 +59,7 @@ impl ChannelClientApi {
     ///
     /// Close codes: 1001 the hub restarts, and the reason contains the position to continue from; 1002, 1007, 1008,
     /// 1009 invalid frames; 4401 the key was revoked; 4403 the channel or its WebSocket sink was switched off; 4408
-    /// the client does not read or is silent.
+    /// the client does not read or is silent; 4410 the owner closed this connection.
     #[oai(path = "/api/v1/channels/connect", method = "get", operation_id = "connectChannel")]
     #[expect(clippy::too_many_arguments, reason = "each is extracted by its type")]
     async fn connect(
@@ -88,7 +83,8 @@ impl ChannelClientApi {
             None => Start::Unspecified,
         };
         origin::check(hub.0, settings.0, &client.0, request).await?;
-        let listener = hub.channels().listen(&client.0, Audience::Socket, start).await?;
+        let described = request.data::<Client>().cloned().map(ClientInfo::from).unwrap_or_default();
+        let listener = hub.channels().connect(&client.0, start, described).await?;
         let upgrade = Upgrade::of(request)?;
         let session = session::Session::new(hub.0, settings.0, limits.0, client.0, listener);
         Ok(upgrade.switch(&settings.sockets, move |socket| session.serve(socket)))

@@ -27,6 +27,9 @@ use crate::{
     },
 };
 
+/// The owner closed the connection.
+const CLOSED: u16 = 4410;
+
 /// A client and everything it needs.
 pub(super) struct Session {
     hub: Hub,
@@ -80,7 +83,11 @@ impl Session {
     async fn send_news(&mut self, line: &mut Line, news: News) -> Flow {
         match news {
             News::Ended(ended) => {
-                let code = if ended == Ended::Revoked { REVOKED } else { OFF };
+                let code = match ended {
+                    Ended::Revoked => REVOKED,
+                    Ended::Closed => CLOSED,
+                    _ => OFF,
+                };
                 Err(End::Close(code, ended.reason().to_owned()))
             }
             News::Status(status) => line.send(&frames::status(&self.listener, status)).await,

@@ -1,27 +1,36 @@
 //! Endpoints for channels and their sinks.
 
-use hub_core::{Hub, channels::Channels, delivery::ping::ping};
+use hub_core::{
+    Hub,
+    channels::Channels,
+    delivery::{model_test::test_model, ping::ping},
+};
 use poem::web::Data;
 use poem_openapi::{
     OpenApi,
     param::{Header, Path, Query},
 };
 
+mod clients;
 mod parts;
 mod requests;
 #[cfg(test)]
 mod tests;
-mod views;
+pub(in crate::api) mod views;
 
+pub use clients::{ChannelClientView, ChannelClientsView};
 pub use parts::{AiSource, AiSourceChoice, AuthMethod, Match, OnPluginError, Ordering};
-pub use requests::{CreateChannel, SetAi, SetFilter, SetWebSocket, SetWebhook, UpdateChannel};
-pub use views::{ChannelView, CreatedChannelView, FilterRules, RegeneratedKeyView, WebSocketSink};
+pub use requests::{CreateChannel, SetAi, SetFilter, SetWebSocket, SetWebhook, TestFilter, UpdateChannel};
+pub use views::{
+    ChannelView, CreatedChannelView, FilterRules, FilterVerdictView, RegeneratedKeyView, TestedFilter,
+    WebSocketSink,
+};
 
-use super::{Tag, traces::TraceDetail};
+use super::{Tag, admin::ai_config::AiTestView, traces::TraceDetail};
 use crate::{
     credentials::User,
     envelope::{ApiResult, Empty, ok},
-    wire::{Body, BotId, ChannelId, Cursor, Limit, Number, Page, Text, page_request},
+    wire::{Body, BotId, ChannelId, Cursor, Limit, Number, Page, SocketId, Text, page_request},
 };
 
 /// Channels and their sinks.
@@ -154,6 +163,45 @@ impl ChannelsApi {
         ok(hub.channels().set_websocket(&user.0, id.0.0, channel_id.0.0, &websocket).await?.into())
     }
 
+    /// Lists the clients of a channel
+    ///
+    /// Those that are connected over a WebSocket to the node that responds. Clients of other nodes are only counted.
+    #[oai(
+        path = "/api/bots/:id/channels/:channelId/clients",
+        method = "get",
+        operation_id = "listChannelClients"
+    )]
+    async fn clients(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "channelId")] channel_id: Path<ChannelId>,
+    ) -> ApiResult<ChannelClientsView> {
+        ok(hub.channels().clients(&user.0, id.0.0, channel_id.0.0).await?.into())
+    }
+
+    /// Closes the connection of a client
+    ///
+    /// With the close code 4410. The client may connect again: to prevent that, regenerate the key or switch the
+    /// WebSocket sink off. `NOT_FOUND` for a client of another node.
+    #[oai(
+        path = "/api/bots/:id/channels/:channelId/clients/:clientId",
+        method = "delete",
+        operation_id = "deleteChannelClient"
+    )]
+    async fn close_client(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "channelId")] channel_id: Path<ChannelId>,
+        #[oai(name = "clientId")] client_id: Path<SocketId>,
+    ) -> ApiResult<Empty> {
+        hub.channels().close_client(&user.0, id.0.0, channel_id.0.0, client_id.0.0).await?;
+        ok(Empty {})
+    }
+
     /// Configures the webhook sink
     ///
     /// Replaces the whole sink. Absent fields get their defaults, except the secret: an absent one is kept, `null`
@@ -180,7 +228,10 @@ impl ChannelsApi {
     ///
     /// Sends a text `ping` from `ping` through the plugins of the channel to its webhook, once, whether the sink is
     /// on or off, and returns the trace. Nothing is stored, and replies are not sent. A receiver that rejects the
-    /// request is not an error of this operation: see the trace.
+    /// request is not an error of this operation: see the trace. The `detail` of the step `request` contains in
+    /// `phases` how long the parts of the request took: `dns_ms` (absent for an address), `connect_ms` (including the
+    /// TLS handshake for https) and `first_byte_ms`, and after a failure in `error.phase` the part that failed:
+    /// `address`, `dns`, `connect`, `tls`, `first_byte` or `response`.
     #[oai(
         path = "/api/bots/:id/channels/:channelId/webhook/test",
         method = "post",
@@ -217,6 +268,23 @@ impl ChannelsApi {
         ok(view)
     }
 
+    /// Tests the AI sink
+    ///
+    /// Asks the model of the channel one question with the settings of the sink, whether it is on or off, within 30
+    /// seconds. Nothing is sent to anyone; the tokens count as those of the channel. An error of the endpoint is part of
+    /// the response. Its class is `not_asked` if no model was called: no endpoint is configured, the administrator does
+    /// not offer the model, or the tokens of the day are used up.
+    #[oai(path = "/api/bots/:id/channels/:channelId/ai/test", method = "post", operation_id = "testAiSink")]
+    async fn test_ai(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "channelId")] channel_id: Path<ChannelId>,
+    ) -> ApiResult<AiTestView> {
+        ok(Box::pin(test_model(hub.context(), &user.0, id.0.0, channel_id.0.0)).await?.into())
+    }
+
     /// Configures the filter of a channel
     ///
     /// Replaces the whole filter; with `{}` every message passes.
@@ -235,5 +303,28 @@ impl ChannelsApi {
     ) -> ApiResult<ChannelView> {
         let filter = body.0.into();
         ok(hub.channels().set_filter(&user.0, id.0.0, channel_id.0.0, &filter).await?.into())
+    }
+
+    /// Tests a filter
+    ///
+    /// Reports which of the last messages that people sent to the bot pass the filter, and for every other one the rule
+    /// that rejects it. The channel is not changed; its handle counts, and whether it is enabled does not. An expression
+    /// that does not compile is `INVALID_PARAMS`, with the column.
+    #[oai(
+        path = "/api/bots/:id/channels/:channelId/filter/test",
+        method = "post",
+        operation_id = "testChannelFilter"
+    )]
+    async fn test_filter(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "channelId")] channel_id: Path<ChannelId>,
+        body: Body<TestFilter>,
+    ) -> ApiResult<TestedFilter> {
+        let TestFilter { filter, last } = body.0;
+        let (channels, last) = (hub.channels(), last.unwrap_or(20));
+        ok(channels.test_filter(&user.0, id.0.0, channel_id.0.0, filter.into(), last).await?.into())
     }
 }

@@ -167,6 +167,23 @@ impl From<SetFilter> for Filter {
     }
 }
 
+/// A filter to test.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, example)]
+pub struct TestFilter {
+    /// The filter.
+    pub filter: SetFilter,
+    /// Number of messages to test it on, the newest first; 20 if absent.
+    #[oai(validator(minimum(value = "1"), maximum(value = "100")))]
+    pub last: Option<u32>,
+}
+
+impl Example for TestFilter {
+    fn example() -> Self {
+        Self { filter: SetFilter::example(), last: Some(50) }
+    }
+}
+
 /// A new configuration of the WebSocket sink.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]

@@ -272,6 +272,25 @@ async fn null_in_a_filter_or_a_websocket_says_the_same_as_leaving_it_out() {
     assert_eq!(set.data()["websocket"], wanted);
 }
 
+#[tokio::test]
+async fn a_filter_is_tested_without_a_change_of_the_channel() {
+    let house = House::new().await;
+    let channel = house.create().await;
+    let path = channels(&format!("/{}/filter/test", channel["id"].as_str().unwrap()));
+    let tested = house.ada().post(&path, &json!({ "filter": { "keywords": ["order"] }, "last": 100 })).await;
+    assert_eq!(*tested.data(), json!({ "passed": 0, "messages": [] }));
+    for (body, field) in [
+        (json!({ "filter": { "expression": "content +" } }), "filter.expression"),
+        (json!({ "filter": {}, "last": 101 }), "last"),
+        (json!({}), "filter"),
+    ] {
+        let refused = house.ada().post(&path, &body).await;
+        assert_eq!(refused.error(400, "INVALID_PARAMS")["details"][0]["field"], field);
+    }
+    let stranger = sign_up(&house.app, "eve").await;
+    caller(&house.app, &stranger).post(&path, &json!({ "filter": {} })).await.error(404, "NOT_FOUND");
+}
+
 #[test]
 fn examples_are_bodies_that_can_be_sent() {
     fn check<T: Example + ToJSON + ParseFromJSON + std::fmt::Debug>() {
@@ -284,6 +303,7 @@ fn examples_are_bodies_that_can_be_sent() {
     check::<SetWebhook>();
     check::<SetAi>();
     check::<SetFilter>();
+    check::<TestFilter>();
     check::<SetWebSocket>();
 }
 

@@ -1,7 +1,7 @@
 //! Response bodies.
 
 use hub_core::channels::{
-    Channel, ChannelStats, CreatedChannel, Filter, RegeneratedKey,
+    Channel, ChannelHealth, ChannelStats, CreatedChannel, Filter, FilterVerdict, RegeneratedKey,
     sinks::{AiSettings, AuthMethod as CoreAuthMethod, WebSocketSettings, WebhookSettings},
 };
 use poem_openapi::{Object, types::Example};
@@ -9,7 +9,7 @@ use poem_openapi::{Object, types::Example};
 use super::parts::{AiSource, AuthMethod, Match, OnPluginError, Ordering, Retry};
 use crate::{
     api::plugins::InstalledPluginView,
-    wire::{BotId, ChannelId, ShownOnce, Time, view},
+    wire::{BotId, ChannelId, MessageId, ShownOnce, Time, view},
 };
 
 /// A channel.
@@ -42,6 +42,8 @@ pub struct ChannelView {
     pub plugins: Vec<InstalledPluginView>,
     /// Number of messages and deliveries.
     pub stats: Stats,
+    /// How its deliveries are doing.
+    pub health: ChannelHealthView,
     /// What happens to a delivery if a plugin fails before the request.
     pub on_plugin_error: OnPluginError,
     /// How long a failing delivery may block its conversation, in seconds.
@@ -144,6 +146,24 @@ view! {
 }
 
 view! {
+    /// How the deliveries of a channel are doing.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none)]
+    pub struct ChannelHealthView from health: ChannelHealth {
+        /// Since when every attempt at the webhook failed; absent if the last one succeeded.
+        pub failing_since: Option<Time>,
+        /// When the newest successful delivery ended, of those still retained.
+        pub last_ok_at: Option<Time>,
+        /// When the next attempt is due; absent if no delivery waits.
+        pub next_attempt_at: Option<Time>,
+        /// Deliveries that left their lane and wait for a retry.
+        pub parked: u64,
+        /// Deliveries that failed permanently, of those still retained.
+        pub dead: u64,
+    }
+}
+
+view! {
     /// A created channel.
     #[derive(Debug, Object)]
     #[oai(skip_serializing_if_is_none)]
@@ -191,6 +211,7 @@ impl From<Channel> for ChannelView {
             ai: AiSink::new(channel.ai, channel.ai_has_api_key),
             plugins: channel.plugins.into_iter().map(Into::into).collect(),
             stats: channel.stats.into(),
+            health: channel.health.into(),
             on_plugin_error: channel.options.on_plugin_error.into(),
             lane_hold_s: channel.options.lane_hold_s,
             created_at: channel.created_at.into(),
@@ -274,6 +295,65 @@ impl Example for FilterRules {
             mode: Match::All,
             expression: Some("size(content) < 500".to_owned()),
         }
+    }
+}
+
+view! {
+    /// What a filter decides about a message.
+    #[derive(Debug, Object)]
+    #[oai(example)]
+    pub struct FilterVerdictView from verdict: FilterVerdict {
+        /// The message.
+        pub message_id: MessageId,
+        /// Id of the sender.
+        pub from_user_id: String,
+        /// Beginning of the text, at most 200 characters.
+        pub excerpt: String,
+        /// When the hub received the message.
+        pub created_at: Time,
+        /// Whether the channel would receive the message.
+        pub passed: bool,
+        /// The same words as in traces: `passed`, or what did not match: `handle`, `sender`, `keyword`, `type` (several
+        /// separated by commas), `expression`, or `expression error: …`.
+        pub reason: String,
+    }
+}
+
+impl Example for FilterVerdictView {
+    fn example() -> Self {
+        let id = 0x019a_a52c_a2c0_0000_0000_0000_0000_0005;
+        Self {
+            message_id: hub_core::id::MessageId::from_u128(id).into(),
+            from_user_id: "ann@im.wechat".to_owned(),
+            excerpt: "hello".to_owned(),
+            created_at: Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000)),
+            passed: false,
+            reason: "keyword".to_owned(),
+        }
+    }
+}
+
+/// What a filter decides about the last messages of a bot.
+#[derive(Debug, Object)]
+#[oai(example)]
+pub struct TestedFilter {
+    /// Number of messages that pass.
+    pub passed: u32,
+    /// The messages, newest first.
+    pub messages: Vec<FilterVerdictView>,
+}
+
+impl From<Vec<FilterVerdict>> for TestedFilter {
+    fn from(verdicts: Vec<FilterVerdict>) -> Self {
+        let messages: Vec<_> = verdicts.into_iter().map(FilterVerdictView::from).collect();
+        let passed = messages.iter().filter(|message| message.passed).count();
+        Self { passed: u32::try_from(passed).unwrap_or(u32::MAX), messages }
+    }
+}
+
+impl Example for TestedFilter {
+    fn example() -> Self {
+        Self { passed: 0, messages: vec![FilterVerdictView::example()] }
     }
 }
 

@@ -19,6 +19,8 @@ use crate::{
 const FILE: &str = "file";
 /// Maximum size of a text field of a form, in bytes: that of a message, which exceeds that of a context token.
 const MAX_TEXT: u64 = 256 * 1024;
+/// Maximum number of text fields of a form.
+const MAX_FIELDS: usize = 100;
 
 /// A body whose form has these text fields in addition to the file.
 pub trait FormTexts: ParseFromJSON {
@@ -93,11 +95,24 @@ fn schema(texts: &[&'static str]) -> MetaSchemaRef {
     MetaSchemaRef::Inline(Box::new(MetaSchema { properties, ..MetaSchema::new("object") }))
 }
 
-async fn read_form<T: FormTexts>(
+/// A form as it was sent: its text fields in their order, and the file.
+#[derive(Debug)]
+pub(crate) struct SentForm {
+    pub(crate) texts: Vec<(String, String)>,
+    pub(crate) file: Option<Attachment>,
+    /// The file until it is stored.
+    pub(crate) room: MediaRoom,
+}
+
+/// Reads `multipart/form-data` from the body of a request.
+///
+/// # Errors
+/// `INVALID_PARAMS` if it is not one or contains two files, `PAYLOAD_TOO_LARGE`.
+pub(crate) async fn read_multipart(
     request: &Request,
     body: &mut RequestBody,
     boundary: String,
-) -> Result<FileForm<T>, ApiError> {
+) -> Result<SentForm, ApiError> {
     let hub = request.data::<Hub>().ok_or_else(|| Error::internal("a request without its hub"))?;
     let max = hub.context().config.media.max_outbound;
     let length = request.header(header::CONTENT_LENGTH).and_then(|text| text.parse().ok());
@@ -109,24 +124,38 @@ async fn read_form<T: FormTexts>(
         boundary,
         Constraints::new().size_limit(limit),
     );
-    let (mut texts, mut file) = (Fields::default(), None);
+    let mut sent = SentForm { texts: Vec::new(), file: None, room };
     while let Some(field) = form.next_field().await.map_err(|error| unreadable(&error))? {
         let name = field.name().unwrap_or_default().to_owned();
         if name == FILE {
-            if file.is_some() {
+            if sent.file.is_some() {
                 return Err(twice(FILE));
             }
-            file = Some(attachment(field).await?);
+            sent.file = Some(attachment(field).await?);
             continue;
         }
-        let bytes = bytes(field).await?;
-        if T::TEXTS.contains(&name.as_str()) {
-            let text = String::from_utf8(bytes.to_vec())
-                .map_err(|_| Error::invalid(name.clone(), "is not UTF-8"))?;
-            texts.put(&name, text)?;
+        if sent.texts.len() >= MAX_FIELDS {
+            return Err(Error::invalid("body", "has too many fields").into());
         }
+        let bytes = bytes(field).await?;
+        let text =
+            String::from_utf8(bytes.to_vec()).map_err(|_| Error::invalid(name.clone(), "is not UTF-8"))?;
+        sent.texts.push((name, text));
     }
-    Ok(FileForm { value: texts.read()?, file, room: Some(room) })
+    Ok(sent)
+}
+
+async fn read_form<T: FormTexts>(
+    request: &Request,
+    body: &mut RequestBody,
+    boundary: String,
+) -> Result<FileForm<T>, ApiError> {
+    let sent = read_multipart(request, body, boundary).await?;
+    let mut texts = Fields::default();
+    for (name, text) in sent.texts.into_iter().filter(|(name, _)| T::TEXTS.contains(&name.as_str())) {
+        texts.put(&name, text)?;
+    }
+    Ok(FileForm { value: texts.read()?, file: sent.file, room: Some(sent.room) })
 }
 
 async fn attachment(field: Field<'_>) -> Result<Attachment, ApiError> {

@@ -14,6 +14,7 @@ use crate::envelope::ApiError;
 
 mod file;
 
+pub(crate) use file::read_multipart;
 pub use file::{FileForm, FormTexts};
 
 const FORM: &str = "application/x-www-form-urlencoded";

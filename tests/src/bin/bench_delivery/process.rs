@@ -76,7 +76,7 @@ impl Process {
 
     /// Memory in use, in bytes.
     pub fn rss(&self) -> u64 {
-        rss(self.id)
+        memory(self.id, "VmRSS:")
     }
 }
 
@@ -120,9 +120,10 @@ impl Stat {
     }
 }
 
-fn rss(id: u32) -> u64 {
+/// A field of `/proc/ID/status` that counts memory, in bytes.
+pub fn memory(id: u32, field: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kib.unwrap_or_default() * 1024
 }

@@ -1,10 +1,20 @@
 //! `cargo run --release -p hub-tests --bin bench-growth`: what pages of lists and a round of retention cost while the
-//! tables grow, on SQLite. The same work on a small database in the same run is the reference: a ratio of 1 means
+//! tables grow, and a start of the server with many bots, on SQLite. The same work on a small database in the same run is the reference: a ratio of 1 means
 //! that it does not grow. `tests/BENCHMARKS.md` has the results.
 
-use std::{fmt::Write as _, io::Write as _, time::Duration};
+#[path = "../../../support/http.rs"]
+#[expect(clippy::unwrap_used, dead_code, reason = "written for tests: what goes wrong ends the run")]
+mod http_caller;
+#[path = "../bench_delivery/process.rs"]
+#[expect(dead_code, reason = "shared with the other benchmark")]
+mod process;
+#[path = "../bench_delivery/program.rs"]
+mod program;
+mod start;
 
-use clap::Parser;
+use std::{fmt::Write as _, io::Write as _, path::PathBuf, time::Duration};
+
+use clap::{Parser, Subcommand};
 use hub_core::{
     access::Actor,
     id::{BotId, ChannelId, MessageId, TraceId, UserId},
@@ -21,15 +31,31 @@ type Result<T, E = Failure> = std::result::Result<T, E>;
 #[derive(Debug, Parser)]
 #[command(name = "bench-growth")]
 struct Options {
+    #[command(subcommand)]
+    role: Option<Role>,
     /// Messages of the large database, each with a trace.
     #[arg(long, default_value_t = 1_000_000)]
     rows: u32,
     /// Messages of the small one.
     #[arg(long, default_value_t = 10_000)]
     reference: u32,
-    /// How often each is measured; the median counts.
+    /// How often each statement is measured; the median counts. 0 measures none.
     #[arg(long, default_value_t = 21)]
     samples: usize,
+    /// Bots of the server that is started; 0 starts none.
+    #[arg(long, default_value_t = 1_000)]
+    bots: usize,
+    /// The server to start, in place of this workspace's release build.
+    #[arg(long, value_name = "PROGRAM")]
+    hub_server: Option<PathBuf>,
+}
+
+/// Processes that the benchmark starts of itself.
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// The chat network.
+    #[command(hide = true)]
+    Network,
 }
 
 /// When the oldest message came; one follows per millisecond.
@@ -38,6 +64,45 @@ const START: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let options = Options::parse();
+    if options.role.is_some() {
+        return start::serve_network().await;
+    }
+    if options.bots > 0 {
+        let program = program::find(options.hub_server.as_deref())?;
+        let starts = start::measure(&program, options.bots, options.rows).await?;
+        print(&table_of_starts(&options, &starts)?)?;
+    }
+    if options.samples > 0 {
+        print(&table_of_queries(&options).await?)?;
+    }
+    Ok(())
+}
+
+fn print(text: &str) -> Result<()> {
+    Ok(std::io::stdout().write_all(text.as_bytes())?)
+}
+
+fn table_of_starts(options: &Options, [empty, full]: &[start::Start; 2]) -> Result<String> {
+    let mut text = format!(
+        "| a start with {} bots | no messages | {} messages | ratio |\n|---|---|---|---|\n",
+        options.bots, options.rows
+    );
+    for (what, of) in [
+        ("until it listens", (|start| start.listening) as fn(&start::Start) -> Duration),
+        ("until every bot was polled", |start| start.polled),
+        ("processor time until then", |start| start.cpu),
+    ] {
+        let (empty, full) = (of(empty), of(full));
+        let ratio = full.as_secs_f64() / empty.as_secs_f64();
+        writeln!(text, "| {what} | {} | {} | {ratio:.2} |", millis(empty), millis(full))?;
+    }
+    let [empty, full] = [empty, full].map(|start| start.memory >> 10);
+    let ratio = full * 100 / empty.max(1);
+    writeln!(text, "| highest memory | {empty} KiB | {full} KiB | {}.{:02} |\n", ratio / 100, ratio % 100)?;
+    Ok(text)
+}
+
+async fn table_of_queries(options: &Options) -> Result<String> {
     let small = measure(options.reference, options.samples).await?;
     let large = measure(options.rows, options.samples).await?;
     let mut text = format!(
@@ -48,8 +113,7 @@ async fn main() -> Result<()> {
         let ratio = large.as_secs_f64() / small.as_secs_f64();
         writeln!(text, "| {what} | {} | {} | {ratio:.2} |", millis(*small), millis(*large))?;
     }
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(())
+    Ok(text)
 }
 
 fn millis(time: Duration) -> String {
@@ -61,7 +125,7 @@ async fn measure(rows: u32, samples: usize) -> Result<Vec<(&'static str, Duratio
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("hub.db");
     let store = Store::open(&StoreConfig::Sqlite(path.clone()), Clock::system()).await?;
-    fill(&format!("sqlite://{}", path.display()), rows).await?;
+    fill(&format!("sqlite://{}", path.display()), rows, START).await?;
     let middle = TraceId::first_at(START + Duration::from_millis(u64::from(rows / 2))).to_string();
     let within = TraceFilter {
         since: Some(START),
@@ -119,11 +183,11 @@ const fn bot() -> BotId {
     BotId::from_u128(1)
 }
 
-/// Writes the rows with statements of SQLite alone. The number of a row is the time in its id.
-async fn fill(url: &str, rows: u32) -> Result<()> {
+/// Writes the rows with statements of SQLite alone. The number of a row is the time in its id, since `start`.
+async fn fill(url: &str, rows: u32, start: Timestamp) -> Result<()> {
     let mut connection = SqliteConnection::connect(url).await?;
     let (user, bot, channel) = (UserId::from_u128(1), bot(), ChannelId::from_u128(1));
-    let start = START.as_millis();
+    let start = start.as_millis();
     // 48 bits of the time are ten characters of a ULID, five bits each.
     let digits: Vec<String> = (0..10)
         .rev()

@@ -7,7 +7,7 @@ use crate::{
     id::{BotId, OutboxId},
     network::WindowRules,
     store::{
-        due,
+        due::{self, Reading},
         leases::Lease,
         outbox::NewOutbound,
         sending::{ItemState, OpenItem, Settled},
@@ -103,7 +103,10 @@ impl Tables {
         true
     }
 
-    pub fn settle(&mut self, settled: &Settled) -> bool {
+    pub fn settle(&mut self, mut settled: Settled, now: Reading) -> bool {
+        if let Some(step) = self.step_for(settled.stamp, now) {
+            settled.follow(step);
+        }
         let found = self.outbox.get_mut(&settled.id);
         let Some(item) = found.filter(|item| item.is_open() && item.open.attempts == settled.attempts) else {
             return false;

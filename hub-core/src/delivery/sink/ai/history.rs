@@ -143,6 +143,7 @@ mod tests {
             seq: 1,
             attempts: 0,
             first_attempt: None,
+            is_followed: false,
             target_url: None,
             channel_text: None,
             content: Arc::new(content),

@@ -34,7 +34,7 @@ use crate::{
 mod dialogue;
 mod history;
 mod images;
-mod setup;
+pub(in crate::delivery) mod setup;
 
 /// Waits between attempts, in seconds: a person does not wait for days.
 pub(in crate::delivery) const SCHEDULE_S: [u32; 5] = [2, 10, 30, 120, 600];

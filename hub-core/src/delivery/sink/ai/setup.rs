@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Who is asked, and what every conversation begins with.
-pub(super) struct Setup {
+pub(in crate::delivery) struct Setup {
     /// Whose endpoint: `global` or `custom`.
     pub source: &'static str,
     pub endpoint: Endpoint,
@@ -21,7 +21,7 @@ pub(super) struct Setup {
 }
 
 /// Why no model is called.
-pub(super) enum Refusal {
+pub(in crate::delivery) enum Refusal {
     /// It cannot be found out now.
     Later(String),
     /// Until the administrator sets an endpoint.

@@ -6,11 +6,7 @@ use hub_core::{
     access::Actor,
     apps::{AuthorizationRequest, Decision, TokenError, TokenRequest},
 };
-use poem::{
-    Request, RequestBody,
-    http::{StatusCode, header},
-    web::Data,
-};
+use poem::{Request, RequestBody, http::StatusCode, web::Data};
 use poem_openapi::{
     ApiExtractor, ApiExtractorType, ExtractParamOptions, OpenApi,
     param::{Path, Query},
@@ -37,6 +33,7 @@ use crate::{
     },
     credentials::User,
     envelope::{ApiError, Bare, bare, ok},
+    look::Look,
     wire::{AppId, BotId, FormOrJson, Text},
 };
 
@@ -203,7 +200,7 @@ async fn consent(
     asked: AuthorizationRequest,
 ) -> Result<ConsentAnswer, ApiError> {
     let page = wants_a_page(request.headers());
-    let texts = texts::choose(request.header(header::ACCEPT_LANGUAGE));
+    let texts = texts::choose(Look::of(request.headers()));
     match hub.apps().authorization(actor, &asked).await {
         Ok(authorization) if page => Ok(ConsentAnswer::page(&authorization, texts)),
         Ok(authorization) => Ok(ConsentAnswer::Told(Box::new(ok(authorization.into())?))),

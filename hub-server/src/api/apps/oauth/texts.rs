@@ -2,6 +2,8 @@
 
 use hub_core::apps::AppScope;
 
+use crate::look::Look;
+
 /// The texts of the page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Texts {
@@ -69,9 +71,9 @@ const CHINESE: Texts = Texts {
     },
 };
 
-/// The texts for a browser that prefers these languages.
-pub(super) fn choose(accepted: Option<&str>) -> &'static Texts {
-    if crate::login_page::prefers_chinese(accepted) { &CHINESE } else { &ENGLISH }
+/// The texts in the language of a browser's pages.
+pub(super) fn choose(look: Look) -> &'static Texts {
+    if look.is_chinese() { &CHINESE } else { &ENGLISH }
 }
 
 #[cfg(test)]
@@ -80,7 +82,6 @@ mod tests {
 
     #[test]
     fn every_ability_is_named_in_both_languages() {
-        assert_eq!((choose(None).lang, choose(Some("zh-CN,zh;q=0.9")).lang), ("en", "zh-CN"));
         for scope in AppScope::ALL {
             assert!((ENGLISH.ability)(scope).is_ascii() && !(CHINESE.ability)(scope).is_ascii(), "{scope:?}");
         }

@@ -1,27 +1,16 @@
-//! Traces of a bot.
+//! What the operations about traces return, and the values of their parameters.
 
-use hub_core::{
-    Error, Hub,
-    traces::{self, Expand, ExpandedTrace, Step, Trace, TraceQuery},
-};
-use poem::web::Data;
+use hub_core::traces::{self, Expand, ExpandedTrace, Step, Trace};
 use poem_openapi::{
-    Enum, Object, OpenApi,
-    param::{Path, Query},
+    Enum, Object,
     types::{Any, Example},
 };
 use serde_json::{Value, json};
 
-use super::{Tag, bots::views::MessageView};
 use crate::{
-    credentials::User,
-    envelope::{ApiResult, ok},
-    wire::{self, Body, Cursor, Limit, Text, enumeration, page_request, view},
+    api::bots::views::MessageView,
+    wire::{self, Text, enumeration, view},
 };
-
-/// Traces.
-#[derive(Debug, Clone, Copy)]
-pub struct TracesApi;
 
 enumeration! {
     /// Status of a trace or a step.
@@ -35,6 +24,32 @@ enumeration! {
         /// Skipped by a filter or a plugin.
         Skipped,
     }
+}
+
+/// Name of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum StepName {
+    /// The hub received the message.
+    Received,
+    /// The channel's handle and filter.
+    Filter,
+    /// The request hook of a plugin.
+    #[oai(rename = "plugin.on_request")]
+    PluginOnRequest,
+    /// A request to the receiver.
+    Request,
+    /// The response of the receiver.
+    Response,
+    /// The response hook of a plugin.
+    #[oai(rename = "plugin.on_response")]
+    PluginOnResponse,
+    /// A reply.
+    Reply,
+    /// The AI sink.
+    Ai,
+    /// The WebSocket sink.
+    Websocket,
 }
 
 view! {
@@ -171,8 +186,24 @@ pub struct Replayed {
     pub trace_id: wire::TraceId,
 }
 
+impl From<StepName> for traces::StepName {
+    fn from(name: StepName) -> Self {
+        match name {
+            StepName::Received => Self::Received,
+            StepName::Filter => Self::Filter,
+            StepName::PluginOnRequest => Self::PluginOnRequest,
+            StepName::Request => Self::Request,
+            StepName::Response => Self::Response,
+            StepName::PluginOnResponse => Self::PluginOnResponse,
+            StepName::Reply => Self::Reply,
+            StepName::Ai => Self::Ai,
+            StepName::Websocket => Self::Websocket,
+        }
+    }
+}
+
 impl ListedTrace {
-    fn new(expanded: ExpandedTrace, expand: Expand) -> Self {
+    pub(super) fn new(expanded: ExpandedTrace, expand: Expand) -> Self {
         let ExpandedTrace { mut trace, message } = expanded;
         let steps = std::mem::take(&mut trace.steps);
         Self {
@@ -261,124 +292,5 @@ impl Example for ReplayTrace {
 impl Example for Replayed {
     fn example() -> Self {
         Self { trace_id: TraceView::example().trace_id }
-    }
-}
-
-#[OpenApi(tag = "Tag::Bots")]
-impl TracesApi {
-    /// Lists traces of a bot
-    ///
-    /// Newest first unless `order` is set. `expand=steps,message` adds the steps and the message of each trace; such
-    /// a page ends with the trace that reaches 4 MiB of them, even before its limit. A cursor is valid only with the
-    /// filters and the order of the first page. Traces are retained for 7 days unless the operator configures another
-    /// time.
-    #[oai(path = "/api/bots/:id/traces", method = "get", operation_id = "listTraces")]
-    #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the operation")]
-    async fn list(
-        &self,
-        hub: Data<&Hub>,
-        user: User,
-        /// Id of the bot.
-        id: Path<wire::BotId>,
-        /// Only traces of this channel.
-        channel_id: Query<Option<wire::ChannelId>>,
-        /// Only traces with this status.
-        status: Query<Option<TraceStatus>>,
-        /// Only traces of this message.
-        message_id: Query<Option<wire::MessageId>>,
-        /// Only traces with these ids, separated by commas.
-        #[oai(explode = false, default, validator(max_items = 100))]
-        trace_ids: Query<Vec<wire::TraceId>>,
-        /// Only traces that began at this time or later.
-        since: Query<Option<wire::Time>>,
-        /// Only traces that began before this time.
-        until: Query<Option<wire::Time>>,
-        /// Order; `newest` if absent.
-        order: Query<Option<Order>>,
-        /// Parts to add to each trace, separated by commas.
-        #[oai(explode = false, default)]
-        expand: Query<Vec<TraceExpansion>>,
-        /// Maximum number of items.
-        limit: Query<Option<Limit>>,
-        /// Cursor from the previous page's `next_cursor`.
-        cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<wire::Page<ListedTrace>> {
-        let query = TraceQuery {
-            channel_id: channel_id.0.map(|id| id.0),
-            status: status.0.map(Into::into),
-            message_id: message_id.0.map(|id| id.0),
-            ids: trace_ids.0.into_iter().map(|id| id.0).collect(),
-            since: since.0.map(|at| at.0),
-            until: until.0.map(|at| at.0),
-            oldest_first: order.0 == Some(Order::Oldest),
-        };
-        let page = page_request(&query.list_name(id.0.0), limit.0, cursor.0.as_ref())?;
-        let wanted = |one| expand.0.contains(&one);
-        let expand =
-            Expand { steps: wanted(TraceExpansion::Steps), message: wanted(TraceExpansion::Message) };
-        let found = hub.traces().expanded(&user.0, id.0.0, &query, &page, expand).await?;
-        ok(found.map(|trace| ListedTrace::new(trace, expand)).into())
-    }
-
-    /// Shows a trace with its steps
-    ///
-    /// Each step with its time, the request and the response, without secrets.
-    #[oai(path = "/api/bots/:id/traces/:traceId", method = "get", operation_id = "getTrace")]
-    async fn get(
-        &self,
-        hub: Data<&Hub>,
-        user: User,
-        /// Id of the bot.
-        id: Path<wire::BotId>,
-        /// Id of the trace.
-        #[oai(name = "traceId")]
-        trace_id: Path<wire::TraceId>,
-    ) -> ApiResult<TraceDetail> {
-        ok(hub.traces().get(&user.0, id.0.0, trace_id.0.0).await?.into())
-    }
-
-    /// Shows a trace with its steps, without naming its bot
-    ///
-    /// The same response as for the trace of a named bot.
-    #[oai(path = "/api/traces/:traceId", method = "get", operation_id = "findTrace")]
-    async fn find(
-        &self,
-        hub: Data<&Hub>,
-        user: User,
-        /// The trace.
-        #[oai(name = "traceId")]
-        trace_id: Path<wire::TraceId>,
-    ) -> ApiResult<TraceDetail> {
-        let found = hub.traces().find(&user.0, None, trace_id.0.0).await?;
-        ok(found.ok_or_else(|| Error::not_found("trace"))?.into())
-    }
-
-    /// Delivers the message of a trace again
-    ///
-    /// Through the same channel as it is configured now, optionally to another URL. With the sink `ai`, the model
-    /// responds again, and the sender receives that response too. Responds when the new delivery is committed; see
-    /// the new trace for its outcome.
-    #[oai(path = "/api/bots/:id/traces/:traceId/replay", method = "post", operation_id = "replayTrace")]
-    async fn replay(
-        &self,
-        hub: Data<&Hub>,
-        user: User,
-        /// Id of the bot.
-        id: Path<wire::BotId>,
-        /// Id of the trace.
-        #[oai(name = "traceId")]
-        trace_id: Path<wire::TraceId>,
-        body: Body<ReplayTrace>,
-    ) -> ApiResult<Replayed> {
-        let ReplayTrace { url, sink } = body.0;
-        let (traces, bot, trace) = (hub.traces(), id.0.0, trace_id.0.0);
-        let trace_id = match sink {
-            None | Some(ReplaySink::Webhook) => traces.replay(&user.0, bot, trace, url.as_deref()).await?,
-            Some(ReplaySink::Ai) if url.is_some() => {
-                return Err(Error::invalid("url", "is for the webhook; leave it out").into());
-            }
-            Some(ReplaySink::Ai) => traces.replay_to_model(&user.0, bot, trace).await?,
-        };
-        ok(Replayed { trace_id: trace_id.into() })
     }
 }

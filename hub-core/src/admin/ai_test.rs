@@ -1,0 +1,87 @@
+//! A test question to a model.
+
+use std::time::Duration;
+
+use super::ai_config::MASK;
+use crate::{
+    ai::{self, AiFault, Endpoint, Message, Prompt, Role, Usage},
+    egress::Egress,
+    time::Clock,
+};
+
+/// Limit of a test call.
+pub(crate) const TEST_DEADLINE: Duration = Duration::from_secs(30);
+const TEST_QUESTION: &str = "Answer with one word: are you there?";
+/// Longest part of the response that is returned, in bytes.
+const MAX_SHOWN: usize = 500;
+
+/// Result of a test call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AiTest {
+    /// The model.
+    pub model: String,
+    /// How long it took.
+    pub took: Duration,
+    /// The response, or the class of the error and a sentence about it.
+    pub outcome: std::result::Result<AiTestAnswer, (&'static str, String)>,
+}
+
+/// See [`AiTest`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AiTestAnswer {
+    /// The beginning of the response.
+    pub text: String,
+    /// What it cost, when the endpoint reports it.
+    pub usage: Option<Usage>,
+}
+
+/// How the test question is asked.
+#[derive(Debug)]
+pub(crate) struct TestCall<'t> {
+    pub endpoint: &'t Endpoint,
+    pub model: &'t str,
+    /// May be empty.
+    pub system_prompt: &'t str,
+    pub max_tokens: Option<u32>,
+    pub temperature: Option<f64>,
+    pub deadline: Duration,
+    /// Whether the caller may read what the endpoint said about its refusal.
+    pub shows_refusal: bool,
+}
+
+impl TestCall<'_> {
+    /// Asks the question once.
+    pub(crate) async fn run(self, egress: &Egress, clock: &Clock) -> AiTest {
+        let system =
+            (!self.system_prompt.trim().is_empty()).then(|| Message::text(Role::System, self.system_prompt));
+        let question = Message::text(Role::User, TEST_QUESTION);
+        let prompt = Prompt {
+            model: self.model.to_owned(),
+            messages: system.into_iter().chain([question]).collect(),
+            max_tokens: self.max_tokens,
+            temperature: self.temperature,
+            tools: Vec::new(),
+        };
+        let started = clock.instant();
+        let answered = ai::complete(egress, self.endpoint, &prompt, self.deadline).await;
+        let took = clock.instant().since(started);
+        // Endpoints repeat keys that they do not take.
+        let clean = |text: &str| match &self.endpoint.api_key {
+            Some(key) => text.replace(key.expose(), MASK),
+            None => text.to_owned(),
+        };
+        let outcome = match answered {
+            Ok(completion) => {
+                let text = ai::without_thinking(&completion.text);
+                let text = text[..text.floor_char_boundary(MAX_SHOWN)].to_owned();
+                Ok(AiTestAnswer { text: clean(&text), usage: completion.usage })
+            }
+            Err(AiFault { class, message, told, .. }) => {
+                let told = told.filter(|_| self.shows_refusal);
+                let told = told.map_or_else(String::new, |told| format!(": {told}"));
+                Err((class.as_str(), clean(&format!("{message}{told}"))))
+            }
+        };
+        AiTest { model: prompt.model, took, outcome }
+    }
+}

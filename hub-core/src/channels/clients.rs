@@ -1,0 +1,80 @@
+//! The clients that are connected to a channel over WebSockets.
+
+use std::net::IpAddr;
+
+use super::Channels;
+use crate::{
+    access::Actor,
+    error::{Error, Result},
+    id::{BotId, ChannelId, SocketId},
+    time::Timestamp,
+};
+
+/// A client of a channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelClient {
+    /// Id of the connection.
+    pub id: SocketId,
+    /// Network address; unknown for a program that embeds the hub.
+    pub address: Option<IpAddr>,
+    /// What the program calls itself; may be empty.
+    pub user_agent: String,
+    /// When it connected.
+    pub connected_at: Timestamp,
+    /// Number of the last message that was sent to it.
+    pub sent_seq: u64,
+    /// Number up to which it acknowledged; `None` if it never did.
+    pub acked_seq: Option<u64>,
+    /// Messages of the channel that were not sent to it yet.
+    pub lag: u64,
+}
+
+/// The clients of a channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChannelClients {
+    /// Those that are connected to this node, oldest first.
+    pub clients: Vec<ChannelClient>,
+    /// How many are connected to other nodes, as last announced by them.
+    pub on_other_nodes: u64,
+}
+
+impl Channels<'_> {
+    /// The clients that are connected to a channel over WebSockets. Only those of this node are described.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`.
+    pub async fn clients(&self, actor: &Actor, bot_id: BotId, id: ChannelId) -> Result<ChannelClients> {
+        self.get(actor, bot_id, id).await?;
+        let (newest, connected) = self.ctx.node.live.connected(id);
+        let number = |seq: i64| u64::try_from(seq).unwrap_or(0);
+        let clients = connected.iter().map(|connected| ChannelClient {
+            id: connected.id,
+            address: connected.client.ip,
+            user_agent: connected.client.user_agent.clone(),
+            connected_at: connected.since,
+            sent_seq: number(connected.sent()),
+            acked_seq: connected.acknowledged().map(number),
+            lag: number(newest - connected.sent()),
+        });
+        let on_other_nodes = self.ctx.node.live.sockets_elsewhere(id).into();
+        Ok(ChannelClients { clients: clients.collect(), on_other_nodes })
+    }
+
+    /// Closes the connection of a client of this node. The client may connect again.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`, also for a client of another node.
+    pub async fn close_client(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        id: ChannelId,
+        client: SocketId,
+    ) -> Result<()> {
+        self.get(actor, bot_id, id).await?;
+        let (_, connected) = self.ctx.node.live.connected(id);
+        let found = connected.iter().find(|connected| connected.id == client);
+        found.ok_or_else(|| Error::not_found("client"))?.closed.cancel();
+        Ok(())
+    }
+}

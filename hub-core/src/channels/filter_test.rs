@@ -1,0 +1,144 @@
+//! Trying a filter on the messages that a bot has received.
+
+use crate::{
+    access::Actor,
+    error::{Error, Problems, Result},
+    filter::{Filter, FilterInput},
+    id::{BotId, ChannelId, MessageId},
+    model::message::ReceivedMessage,
+    time::Timestamp,
+};
+
+use super::Channels;
+
+/// Messages that a filter is tried on.
+pub const MAX_TESTED: u32 = 100;
+/// Length of the shown part of a text, in characters.
+const MAX_EXCERPT: usize = 200;
+
+/// What a filter decides about a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilterVerdict {
+    /// The message.
+    pub message_id: MessageId,
+    /// Who sent it.
+    pub from_user_id: String,
+    /// The beginning of its text.
+    pub excerpt: String,
+    /// When the hub received it.
+    pub created_at: Timestamp,
+    /// Whether the channel would receive it.
+    pub passed: bool,
+    /// As in a trace: `passed`, or what did not match: `handle`, `sender`, `keyword`, `type` (several with commas),
+    /// `expression`, or `expression error: …`.
+    pub reason: String,
+}
+
+impl Channels<'_> {
+    /// Tries a filter on the last messages that people sent to the bot, newest first. It decides as if the channel had
+    /// the filter and were enabled; nothing is stored.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` with every bad field of the filter, below `filter`, also when the expression does not compile,
+    /// and unless `last` is from 1 to [`MAX_TESTED`]; `NOT_FOUND`.
+    pub async fn test_filter(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        id: ChannelId,
+        filter: Filter,
+        last: u32,
+    ) -> Result<Vec<FilterVerdict>> {
+        let handle = self.get(actor, bot_id, id).await?.handle;
+        if !(1..=MAX_TESTED).contains(&last) {
+            return Err(Error::invalid("last", format!("must be between 1 and {MAX_TESTED}")));
+        }
+        let messages = self.ctx.store.read().await?.messages().received(bot_id, last).await?;
+        let test = move || {
+            let compiled = filter.compile().map_err(|error| {
+                let mut problems = Problems::default();
+                problems.merge("filter", &error);
+                problems.finish().err().unwrap_or(error)
+            })?;
+            let (bot, channel) = (bot_id.to_string(), id.to_string());
+            let verdict = |message: ReceivedMessage| {
+                let content = match &handle {
+                    None => Some(message.content.as_str()),
+                    Some(handle) => handle.addressed(&message.content),
+                };
+                let decision = content.map(|content| {
+                    compiled.matches(&FilterInput {
+                        content,
+                        user_id: &message.from_user_id,
+                        user_name: &message.user_name,
+                        session_id: &message.session_id,
+                        kind: message.kind,
+                        timestamp: message.sent_at.as_seconds(),
+                        bot_id: &bot,
+                        channel_id: &channel,
+                    })
+                });
+                let (passed, reason) = match decision {
+                    Some(decision) => (decision.passed, decision.reason.into_owned()),
+                    None => (false, "handle".to_owned()),
+                };
+                let excerpt = message.content.chars().take(MAX_EXCERPT).collect();
+                let ReceivedMessage { id: message_id, from_user_id, created_at, .. } = message;
+                FilterVerdict { message_id, from_user_id, excerpt, created_at, passed, reason }
+            };
+            Ok(messages.into_iter().map(verdict).collect())
+        };
+        self.ctx.computations.run(test).await?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{channels::NewChannel, error::ErrorCode, testing::TestHub};
+
+    #[tokio::test]
+    async fn a_tested_filter_names_the_rule_that_refuses_each_message() {
+        let hub = TestHub::start().await;
+        let (ada, eve) = (hub.register("ada").await, hub.register("eve").await);
+        let bot = hub.bind(&ada).await;
+        let texts = ["@shop order 41", "order 42", "@shop hello", "@shop order of ten"];
+        for text in texts {
+            hub.say(&bot, text);
+        }
+        let new = NewChannel { handle: Some("shop".to_owned()), ..NewChannel::named("orders") };
+        let channel = hub.channel(&ada, bot.id, new).await;
+        let channels = hub.hub().channels();
+        let filter = Filter {
+            keywords: vec!["order".to_owned()],
+            expression: Some("content.size() < 10".to_owned()),
+            ..Filter::default()
+        };
+        let test = async |last| channels.test_filter(&ada, bot.id, channel, filter.clone(), last).await;
+        let all = hub
+            .until("the messages", async || Some(test(100).await.unwrap()).filter(|all| all.len() == 4))
+            .await;
+        let seen: Vec<_> = all.iter().map(|one| (&*one.excerpt, one.passed, &*one.reason)).collect();
+        assert_eq!(
+            seen,
+            [
+                ("@shop order of ten", false, "expression"),
+                ("@shop hello", false, "keyword"),
+                ("order 42", false, "handle"),
+                ("@shop order 41", true, "passed"),
+            ]
+        );
+        assert_eq!(test(2).await.unwrap(), all[..2], "the newest ones");
+
+        let invalid = Filter { expression: Some("content +".to_owned()), ..Filter::default() };
+        let refused = channels.test_filter(&ada, bot.id, channel, invalid, 1).await.unwrap_err();
+        assert_eq!(refused.details()[0].field, "filter.expression");
+        assert!(refused.details()[0].reason.starts_with("does not compile (line 1, column "), "{refused}");
+        for last in [0, 101] {
+            assert_eq!(test(last).await.unwrap_err().details()[0].field, "last");
+        }
+        let refused = channels.test_filter(&eve, bot.id, channel, Filter::default(), 1).await.unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::NotFound);
+        assert_eq!(channels.get(&ada, bot.id, channel).await.unwrap().filter, Filter::default());
+    }
+}

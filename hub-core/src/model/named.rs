@@ -1,0 +1,19 @@
+//! What the text of a search names.
+
+use crate::id::{MessageId, TraceId};
+
+/// A message or a trace that a search names by its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// A message.
+    Message(MessageId),
+    /// A trace.
+    Trace(TraceId),
+}
+
+impl Named {
+    /// The id that a text is.
+    pub fn read(text: &str) -> Option<Self> {
+        text.parse().map(Self::Message).or_else(|_| text.parse().map(Self::Trace)).ok()
+    }
+}

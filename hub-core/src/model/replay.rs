@@ -1,0 +1,72 @@
+//! Replays of many traces.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    id::{BotId, ChannelId, MessageId, ReplayId, TraceId},
+    model::message::Direction,
+    time::Timestamp,
+};
+
+/// What a replay needs to know of a trace.
+#[derive(Debug, Clone, hub_macros::FromRow)]
+#[row(table = "traces")]
+pub struct ReplaySource {
+    /// The trace.
+    pub id: TraceId,
+    /// Its message.
+    pub message_id: MessageId,
+    /// Its bot.
+    pub bot_id: BotId,
+    /// Its channel.
+    pub channel_id: Option<ChannelId>,
+    /// Which way the message went.
+    pub direction: Direction,
+    /// Settings of the channel's webhook.
+    pub webhook: Option<String>,
+    /// Why the hub switched the webhook off.
+    pub webhook_disabled: Option<String>,
+}
+
+/// A trace that was not replayed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedReplay {
+    /// The trace.
+    pub trace_id: TraceId,
+    /// Why.
+    pub reason: String,
+}
+
+/// A replay of many traces.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BulkReplay {
+    /// Id; `None` for a dry run.
+    pub id: Option<ReplayId>,
+    /// When it began.
+    pub created_at: Timestamp,
+    /// Traces that are replayed.
+    pub total: u64,
+    /// Replays that have not ended.
+    pub pending: u64,
+    /// Replays that succeeded.
+    pub ok: u64,
+    /// Replays that failed.
+    pub error: u64,
+    /// Replays that a plugin skipped.
+    pub skipped: u64,
+    /// Replays whose trace was deleted.
+    pub deleted: u64,
+    /// Traces that were not replayed.
+    pub refused: Vec<RefusedReplay>,
+}
+
+impl BulkReplay {
+    /// A replay of nothing yet.
+    pub(crate) const fn new(
+        id: Option<ReplayId>,
+        created_at: Timestamp,
+        refused: Vec<RefusedReplay>,
+    ) -> Self {
+        Self { id, created_at, total: 0, pending: 0, ok: 0, error: 0, skipped: 0, deleted: 0, refused }
+    }
+}

@@ -1,0 +1,117 @@
+//! The checks of an explanation, in the order of a message's path.
+
+use super::{Check, CheckName, Facts};
+use crate::{
+    model::{
+        bot::BotStatus,
+        sinks::SinkId,
+        trace::{DeliveryState, Step, StepName, Trace, TraceStatus},
+    },
+    time::Timestamp,
+};
+
+fn check(name: CheckName, ok: bool, why: impl Into<String>, at: impl Into<Option<Timestamp>>) -> Check {
+    Check { name, ok, why: why.into(), at: at.into() }
+}
+
+/// Everything that is known of the path of a message.
+pub(super) fn of(facts: &Facts) -> Vec<Check> {
+    let message = &facts.message;
+    let mut checks = vec![bot(facts)];
+    if facts.is_sent() {
+        let why = message.status_reason.as_deref().unwrap_or(&message.status);
+        checks.push(check(CheckName::Send, message.status == "sent", why, message.created_at));
+        return checks;
+    }
+    let is_read = message.status == "received";
+    checks.insert(0, check(CheckName::Received, is_read, message.status.as_str(), message.created_at));
+    if let Some(channel) = &facts.channel {
+        let why = if channel.enabled { "the channel is on" } else { "the channel is off" };
+        checks.push(check(CheckName::Channel, channel.enabled, why, None));
+    }
+    if let Some(trace) = &facts.trace {
+        checks.extend(filter(trace));
+        checks.extend(plugins(trace));
+    }
+    checks.extend(sinks(facts));
+    checks.extend(facts.deliveries.iter().map(|delivery| {
+        let ok = matches!(delivery.state, DeliveryState::Done | DeliveryState::Skipped);
+        let mut why = format!("{}: {}, attempts: {}", delivery.sink, delivery.state, delivery.attempts);
+        if let Some(error) = delivery.last_error.as_ref().filter(|_| !ok) {
+            why = format!("{why}: {error}");
+        }
+        let is_open = matches!(delivery.state, DeliveryState::Pending | DeliveryState::Parked);
+        check(CheckName::Delivery, ok, why, is_open.then_some(delivery.due_at))
+    }));
+    checks.extend(facts.trace.as_ref().and_then(replies));
+    checks
+}
+
+fn bot(facts: &Facts) -> Check {
+    let bot = &facts.bot;
+    let ok = bot.status == BotStatus::Online && bot.poller_node(facts.now).is_some();
+    let mut why = format!("the bot is {}", bot.status);
+    if let Some(reason) = &bot.status_reason {
+        why = format!("{why}: {reason}");
+    }
+    if bot.poller_node(facts.now).is_none() {
+        why.push_str("; no node works for it");
+    }
+    check(CheckName::Bot, ok, why, bot.status_since)
+}
+
+fn filter(trace: &Trace) -> Option<Check> {
+    let step = trace.steps.iter().rfind(|step| step.name == StepName::Filter)?;
+    let ok = step.status == TraceStatus::Ok;
+    let why = step.detail["reason"].as_str().unwrap_or("passed");
+    Some(check(CheckName::Filter, ok, why, step.started_at))
+}
+
+/// The plugins of the last attempt as one check: the first that failed, or how many ran.
+fn plugins(trace: &Trace) -> Option<Check> {
+    let is_hook = |step: &&Step| matches!(step.name, StepName::PluginOnRequest | StepName::PluginOnResponse);
+    let steps: Vec<&Step> = trace.steps.iter().filter(is_hook).collect();
+    let last = steps.last()?;
+    let failed = steps.iter().rfind(|step| step.status == TraceStatus::Error);
+    let text = |step: &Step, field: &str| step.detail[field].as_str().unwrap_or_default().to_owned();
+    Some(match failed {
+        Some(step) => {
+            let error = step.detail["error"]["message"].as_str().unwrap_or("failed");
+            check(CheckName::Plugins, false, format!("{}: {error}", text(step, "plugin")), step.started_at)
+        }
+        None => {
+            check(CheckName::Plugins, true, format!("{} ran last", text(last, "plugin")), last.started_at)
+        }
+    })
+}
+
+/// Whether the sinks of the deliveries are on; without deliveries, whether any sink is.
+fn sinks(facts: &Facts) -> Vec<Check> {
+    let Some(channel) = &facts.channel else { return Vec::new() };
+    let state = |sink: SinkId| {
+        let is_on = channel.is_on(sink);
+        let why = match &channel.webhook_disabled {
+            Some(why) if sink == SinkId::Webhook => format!("{sink}: switched off by the hub: {why}"),
+            _ => format!("{sink}: {}", if is_on { "on" } else { "off" }),
+        };
+        check(CheckName::Sink, is_on, why, None)
+    };
+    if facts.deliveries.is_empty() {
+        let all = SinkId::ALL.map(state);
+        return all
+            .into_iter()
+            .filter(|check| check.ok)
+            .chain(
+                (!channel.webhook_on && !channel.ai_on)
+                    .then(|| check(CheckName::Sink, false, "neither webhook nor model is on", None)),
+            )
+            .collect();
+    }
+    facts.deliveries.iter().map(|delivery| state(delivery.sink)).collect()
+}
+
+fn replies(trace: &Trace) -> Option<Check> {
+    let step = trace.steps.iter().rfind(|step| step.name == StepName::Reply)?;
+    let why = step.detail["error"].as_str().or_else(|| step.detail["state"].as_str()).unwrap_or("accepted");
+    Some(check(CheckName::Reply, step.status != TraceStatus::Error, why, step.started_at))
+}

@@ -1,0 +1,368 @@
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::{
+    error::ErrorCode,
+    model::{
+        bot::BotStatus,
+        sinks::WebhookUpdate,
+        trace::{Step, StepName},
+        window::Window,
+    },
+    network::MessageKind,
+    testing::{Receiver, TestHub},
+    traces::TraceQuery,
+};
+
+const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
+
+fn delivery(state: DeliveryState, attempts: u64, error: Option<&str>) -> DeliveryFacts {
+    let due_at = NOW + Duration::from_secs(60);
+    DeliveryFacts { sink: SinkId::Webhook, state, attempts, due_at, last_error: error.map(str::to_owned) }
+}
+
+fn step(name: StepName, status: TraceStatus, detail: serde_json::Value) -> Step {
+    Step::new(name, "kind", status, NOW, NOW, detail)
+}
+
+/// A message that one attempt delivered.
+fn facts() -> Facts {
+    let (bot_id, message_id, channel_id) = (BotId::MAX, MessageId::MAX, ChannelId::MAX);
+    let text = |text: &str| text.to_owned();
+    let mut trace = Trace::new(TraceId::MAX, message_id, bot_id, NOW, Vec::new());
+    trace.channel_id = Some(channel_id);
+    trace.status = TraceStatus::Ok;
+    trace.summary = text("status 200");
+    trace.attempts = 1;
+    Facts {
+        now: NOW,
+        bot: BotRecord {
+            id: bot_id,
+            owner_id: crate::id::UserId::MAX,
+            name: text("Shop"),
+            network: text("sim"),
+            status: BotStatus::Online,
+            status_reason: None,
+            status_since: NOW,
+            wx_id: String::new(),
+            owner_user_id: String::new(),
+            last_inbound_at: None,
+            last_poll_at: None,
+            last_error: None,
+            lease_owner: Some(text("node")),
+            lease_name: None,
+            lease_until: NOW + Duration::from_secs(30),
+            created_at: NOW,
+            owner_window: Window::default(),
+        },
+        message: Message {
+            id: message_id,
+            bot_id,
+            channel_ids: Vec::new(),
+            direction: Direction::Inbound,
+            from_user_id: text("ann"),
+            to_user_id: text("bot"),
+            user_name: String::new(),
+            session_id: String::new(),
+            kind: MessageKind::Text,
+            content: text("order 42"),
+            items: Vec::new(),
+            media: Vec::new(),
+            quoted: None,
+            status: text("received"),
+            status_reason: None,
+            trace_id: None,
+            created_at: NOW,
+        },
+        channel: Some(ChannelFacts {
+            id: channel_id,
+            name: text("orders"),
+            enabled: true,
+            webhook_on: true,
+            webhook_disabled: None,
+            ai_on: false,
+            created_at: NOW,
+        }),
+        trace: Some(trace),
+        deliveries: vec![delivery(DeliveryState::Done, 1, None)],
+        window_closed: None,
+    }
+}
+
+/// A message whose trace has a status and a last step.
+fn ended(status: TraceStatus, last: Step) -> Facts {
+    let mut facts = facts();
+    let trace = facts.trace.as_mut().unwrap();
+    trace.status = status;
+    trace.steps.push(last);
+    facts
+}
+
+fn failed(last: Step) -> Facts {
+    let mut facts = ended(TraceStatus::Error, last);
+    facts.deliveries = vec![delivery(DeliveryState::Dead, 8, Some("status 500"))];
+    let trace = facts.trace.as_mut().unwrap();
+    (trace.attempts, trace.summary) = (8, "failed after 8 attempt(s): status 500".to_owned());
+    facts
+}
+
+fn pending(delivery: DeliveryFacts) -> Facts {
+    let response = step(StepName::Response, TraceStatus::Error, json!({ "status": 503 }));
+    let mut facts = ended(TraceStatus::Pending, response);
+    facts.deliveries = vec![delivery];
+    facts
+}
+
+fn sent(status: &str) -> Facts {
+    let mut facts = facts();
+    facts.message.direction = Direction::Outbound;
+    facts.message.status = status.to_owned();
+    facts
+}
+
+fn with(mut facts: Facts, change: impl FnOnce(&mut Facts)) -> Facts {
+    change(&mut facts);
+    facts
+}
+
+/// The facts of each verdict, a part of its sentence and a part of its remedy.
+fn cases() -> Vec<(Verdict, Facts, &'static str, &'static str)> {
+    use DeliveryState::{Dead, Parked, Pending};
+    use StepName::{Ai, Filter, PluginOnRequest, Reply, Request, Response};
+    use TraceStatus::{Error, Skipped};
+    let filter = |reason: &str| ended(Skipped, step(Filter, Skipped, json!({ "reason": reason })));
+    let response = |status: u16| failed(step(Response, Error, json!({ "status": status })));
+    let tls = json!({ "error": { "class": "tls", "message": "the certificate expired" } });
+    let throws = json!({ "plugin": "tagger", "error": { "kind": "throw", "message": "id is null" } });
+    let paused = json!({ "plugin": "tagger", "paused": "it had to be stopped 5 times" });
+    let no_reply = json!({ "error": "the conversation is closed" });
+    vec![
+        (Verdict::Delivered, facts(), "delivered to the channel orders: status 200", ""),
+        (
+            Verdict::LogOnly,
+            with(facts(), |facts| facts.deliveries.clear()),
+            "in the log of the channel orders",
+            "set-webhook",
+        ),
+        (
+            Verdict::Unreadable,
+            with(facts(), |facts| facts.message.status = "quarantined".into()),
+            "could not read",
+            "Update the hub",
+        ),
+        (
+            Verdict::NoUserMessage,
+            with(facts(), |facts| facts.message.status = "recalled".into()),
+            "(recalled)",
+            "people write",
+        ),
+        (
+            Verdict::NoChannel,
+            with(facts(), |facts| (facts.channel, facts.trace) = (None, None)),
+            "no channel",
+            "channels create",
+        ),
+        (
+            Verdict::OlderThanChannel,
+            with(facts(), |facts| {
+                facts.trace = None;
+                facts.channel.as_mut().unwrap().created_at = NOW + Duration::from_secs(1);
+            }),
+            "created after",
+            "write again",
+        ),
+        (Verdict::NoTrace, with(facts(), |facts| facts.trace = None), "no trace", "trace_retention"),
+        (Verdict::ChannelOff, filter("disabled"), "The channel orders was off", "--enabled true"),
+        (Verdict::NotAddressed, filter("handle"), "does not mention", "--no-handle"),
+        (Verdict::Filtered, filter("keywords"), "did not match: keywords", "set-filter"),
+        (Verdict::FilterBroken, filter("the filter does not work: x"), "nothing passes", "set-filter"),
+        (
+            Verdict::SkippedByPlugin,
+            ended(Skipped, step(PluginOnRequest, Skipped, json!({ "plugin": "tagger", "skipped": true }))),
+            "tagger skipped",
+            "plugins disable tagger",
+        ),
+        (
+            Verdict::IgnoredBySink,
+            ended(Skipped, step(Ai, Skipped, json!({ "reason": "no text" }))),
+            "ignores",
+            "set-webhook",
+        ),
+        (
+            Verdict::PluginFailed,
+            failed(step(PluginOnRequest, Error, throws)),
+            "tagger failed: id is null",
+            "debug request",
+        ),
+        (
+            Verdict::PluginFailed,
+            failed(step(PluginOnRequest, Error, paused)),
+            "tagger failed",
+            "plugins enable tagger",
+        ),
+        (
+            Verdict::SinkOff,
+            with(response(500), |facts| facts.channel.as_mut().unwrap().webhook_on = false),
+            "webhook is off",
+            "--on",
+        ),
+        (Verdict::Gone, response(410), "410", "--url URL"),
+        (
+            Verdict::ReceiverError,
+            response(500),
+            "after 8 attempts: the receiver responded with status 500",
+            "its log",
+        ),
+        (Verdict::ReceiverError, response(401), "status 401", "--secret-file"),
+        (Verdict::ReceiverError, response(302), "status 302", "Redirects"),
+        (
+            Verdict::Unreachable,
+            failed(step(Request, Error, tls)),
+            "tls: the certificate expired",
+            "certificate",
+        ),
+        (Verdict::Failed, failed(step(Ai, Error, json!({ "error": "x" }))), "failed after", "ai-config test"),
+        (
+            Verdict::ReplyFailed,
+            ended(Error, step(Reply, Error, no_reply)),
+            "could not be sent: the conversation is closed",
+            "bots status",
+        ),
+        (
+            Verdict::Retrying,
+            pending(delivery(Pending, 2, Some("status 503"))),
+            "Attempt 2",
+            "Correct the receiver",
+        ),
+        (
+            Verdict::Retrying,
+            pending(delivery(Parked, 3, Some("status 503"))),
+            "do not wait for it",
+            "Correct the receiver",
+        ),
+        (
+            Verdict::Waiting,
+            pending(delivery(Parked, 0, Some("no model is configured"))),
+            "waits: no model is configured",
+            "ai-config set",
+        ),
+        (Verdict::Queued, pending(delivery(Pending, 0, None)), "first attempt", "max_concurrency"),
+        (
+            Verdict::NoNode,
+            with(pending(delivery(Pending, 0, None)), |facts| facts.bot.lease_until = NOW),
+            "No node",
+            "Start a node",
+        ),
+        (Verdict::Sent, sent("sent"), "has the message", ""),
+        (Verdict::Sending, sent("queued"), "waits for the chat network", "bots status"),
+        (
+            Verdict::WindowClosed,
+            with(sent("queued"), |facts| facts.window_closed = Some("they have to write first".into())),
+            "they have to write first",
+            "has to write to the bot",
+        ),
+        (
+            Verdict::LoginExpired,
+            with(sent("queued"), |facts| facts.bot.status = BotStatus::Expired),
+            "new login",
+            "bots bind",
+        ),
+        (Verdict::SendFailed, sent("failed"), "refused", "hub-cli send"),
+        (Verdict::SendUnknown, sent("unknown"), "unknown whether", "phone"),
+        (Verdict::SendUnknown, sent("unconfirmed"), "without an id", "phone"),
+        (Verdict::SendExpired, sent("expired"), "too long", "Send again"),
+        (
+            Verdict::Gone,
+            with(failed(step(Response, Error, json!({ "status": 500 }))), |facts| {
+                let channel = facts.channel.as_mut().unwrap();
+                channel.webhook_on = false;
+                channel.webhook_disabled = Some("the receiver answered 410 Gone".into());
+                facts.deliveries = vec![delivery(Dead, 1, None)];
+            }),
+            "switched the webhook off",
+            "--on",
+        ),
+    ]
+}
+
+#[test]
+fn each_verdict_has_a_sentence_and_a_remedy_unless_it_is_a_success() {
+    let cases = cases();
+    for verdict in Verdict::ALL {
+        assert!(cases.iter().any(|(expected, ..)| *expected == verdict), "{verdict} has no case");
+    }
+    for (verdict, facts, sentence, remedy) in cases {
+        let found = facts.explain();
+        assert_eq!(found.verdict, verdict, "{}", found.sentence);
+        assert!(
+            found.sentence.contains(sentence) && found.sentence.ends_with('.'),
+            "{verdict}: {}",
+            found.sentence
+        );
+        assert_eq!(found.remedy.is_none(), verdict.is_success(), "{verdict}");
+        let text = found.remedy.unwrap_or_default();
+        assert!(text.contains(remedy), "{verdict}: {text}");
+    }
+}
+
+#[test]
+fn checks_follow_the_path_and_show_what_is_not_as_it_should_be() {
+    use CheckName::{Bot, Channel, Delivery, Filter, Received, Send, Sink};
+    let names = |facts: &Facts| {
+        facts.explain().checks.into_iter().map(|check| (check.name, check.ok)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        names(&facts()),
+        [(Received, true), (Bot, true), (Channel, true), (Sink, true), (Delivery, true)]
+    );
+    let filtered = step(StepName::Filter, TraceStatus::Skipped, json!({ "reason": "keywords" }));
+    let filtered = with(ended(TraceStatus::Skipped, filtered), |facts| facts.deliveries.clear());
+    let expected = [(Received, true), (Bot, true), (Channel, true), (Filter, false), (Sink, true)];
+    assert_eq!(names(&filtered), expected);
+    assert_eq!(names(&sent("failed")), [(Bot, true), (Send, false)]);
+    let waiting = pending(delivery(DeliveryState::Parked, 2, Some("status 503"))).explain();
+    let last = waiting.checks.last().unwrap();
+    assert_eq!((last.ok, last.at), (false, Some(NOW + Duration::from_secs(60))));
+    assert_eq!(last.why, "webhook: parked, attempts: 2: status 503");
+}
+
+#[tokio::test]
+async fn a_message_is_explained_to_its_owner_in_each_channel() {
+    let shop = Receiver::new();
+    let hub = TestHub::builder().receiver("shop.test", &shop).start().await;
+    let (ada, eve) = (hub.register("ada").await, hub.register("eve").await);
+    let bot = hub.bind(&ada).await;
+    let webhook = || WebhookUpdate { url: "http://shop.test/orders".to_owned(), ..WebhookUpdate::default() };
+    let orders = hub.webhook_channel(&ada, bot.id, "orders", webhook()).await;
+    shop.answer(401, "{}");
+    hub.say(&bot, "order 42");
+    let tried = hub
+        .until("an attempt", async || {
+            let traces = hub.traces(&ada, bot.id, &TraceQuery::default()).await;
+            traces.into_iter().find(|trace| trace.attempts > 0)
+        })
+        .await;
+    let traces = hub.hub().traces();
+    let message = tried.message_id;
+    let found = traces.explain(&ada, bot.id, message, None).await.unwrap();
+    assert_eq!(
+        (found.verdict, found.trace_id),
+        (Verdict::Retrying, Some(tried.trace_id)),
+        "{}",
+        found.sentence
+    );
+    assert!(found.sentence.contains("status 401"), "{}", found.sentence);
+    assert_eq!(found.channel_id, tried.channel_id);
+
+    let later = hub.webhook_channel(&ada, bot.id, "later", webhook()).await;
+    let later = traces.explain(&ada, bot.id, message, Some(later)).await.unwrap();
+    assert_eq!((later.verdict, later.trace_id), (Verdict::NoTrace, None));
+    for (actor, id, channel) in
+        [(&eve, message, Some(orders)), (&ada, MessageId::MAX, None), (&ada, message, Some(ChannelId::MAX))]
+    {
+        let refused = traces.explain(actor, bot.id, id, channel).await.unwrap_err();
+        assert_eq!(refused.code(), ErrorCode::NotFound);
+    }
+}

@@ -1,0 +1,235 @@
+//! Replays of many traces, and parked deliveries.
+
+use hub_core::{
+    Error, Hub,
+    traces::{BulkReplay, RefusedReplay, ReplaySelection, TraceSearch},
+};
+use poem::web::Data;
+use poem_openapi::{
+    Object, OpenApi,
+    param::{Header, Path},
+    types::Example,
+};
+
+use super::{
+    Tag,
+    traces::{StepName, TraceStatus},
+};
+use crate::{
+    credentials::User,
+    envelope::{ApiResult, Empty, ok},
+    wire::{self, Body, BotId, ChannelId, Number, PluginId, ReplayId, Text, Time, TraceId, view},
+};
+
+/// Replays of many traces.
+#[derive(Debug, Clone, Copy)]
+pub struct ReplaysApi;
+
+/// Traces to replay: `trace_ids` or `filter`.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct StartReplay {
+    /// Ids of the traces.
+    #[oai(validator(max_items = 1000))]
+    pub trace_ids: Option<Vec<TraceId>>,
+    /// All traces that match; at most 1000.
+    pub filter: Option<ReplayFilter>,
+    /// URL to use instead of that of each channel. The credentials of the channels are not sent to it.
+    pub url: Option<Text<1, 2048>>,
+    /// Whether to only count the traces.
+    pub dry_run: Option<bool>,
+}
+
+/// Filters of the list of all traces. All have to match.
+#[derive(Debug, Object)]
+#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+pub struct ReplayFilter {
+    /// Only traces of this bot.
+    pub bot_id: Option<BotId>,
+    /// Only traces of this channel.
+    pub channel_id: Option<ChannelId>,
+    /// Only traces with this status.
+    pub status: Option<TraceStatus>,
+    /// Only traces that began at this time or later.
+    pub since: Option<Time>,
+    /// Only traces that began before this time.
+    pub until: Option<Time>,
+    /// Only traces of messages that contain this text.
+    pub q: Option<Text<1, 200>>,
+    /// Only traces with a failed step of this name.
+    pub failed_step: Option<StepName>,
+    /// Only traces with a response of this HTTP status.
+    pub http_status: Option<Number<100, 599>>,
+    /// Only traces in which this plugin ran.
+    pub plugin_id: Option<PluginId>,
+}
+
+impl From<ReplayFilter> for TraceSearch {
+    fn from(filter: ReplayFilter) -> Self {
+        Self {
+            bot_id: filter.bot_id.map(|id| id.0),
+            channel_id: filter.channel_id.map(|id| id.0),
+            status: filter.status.map(Into::into),
+            message_id: None,
+            replay_of: None,
+            replay_id: None,
+            since: filter.since.map(|at| at.0),
+            until: filter.until.map(|at| at.0),
+            q: filter.q.map(Into::into),
+            failed_step: filter.failed_step.map(Into::into),
+            http_status: filter.http_status.map(Into::into),
+            plugin_id: filter.plugin_id.map(|id| id.0),
+        }
+    }
+}
+
+view! {
+    /// A replay of many traces, with its progress.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none, example)]
+    pub struct BulkReplayView from replay: BulkReplay {
+        /// Id of the replay; absent for a dry run.
+        pub id: Option<ReplayId>,
+        /// When it began.
+        pub created_at: Time,
+        /// Number of traces that are replayed.
+        pub total: u64,
+        /// Replays that have not ended.
+        pub pending: u64,
+        /// Replays that succeeded.
+        pub ok: u64,
+        /// Replays that failed.
+        pub error: u64,
+        /// Replays that a plugin skipped.
+        pub skipped: u64,
+        /// Replays whose trace was deleted after its retention time.
+        pub deleted: u64,
+        /// Traces that were not replayed.
+        pub refused: Vec<RefusedReplayView>,
+    }
+}
+
+view! {
+    /// A trace that was not replayed.
+    #[derive(Debug, Object)]
+    #[oai(example)]
+    pub struct RefusedReplayView from refused: RefusedReplay {
+        /// Id of the trace.
+        pub trace_id: TraceId,
+        /// Reason.
+        pub reason: String,
+    }
+}
+
+fn example_trace() -> TraceId {
+    hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0003).into()
+}
+
+impl Example for StartReplay {
+    fn example() -> Self {
+        Self { trace_ids: Some(vec![example_trace()]), filter: None, url: None, dry_run: Some(false) }
+    }
+}
+
+impl Example for ReplayFilter {
+    fn example() -> Self {
+        Self {
+            bot_id: None,
+            channel_id: None,
+            status: Some(TraceStatus::Error),
+            since: None,
+            until: None,
+            q: None,
+            failed_step: Some(StepName::Response),
+            http_status: Some(Number(500)),
+            plugin_id: None,
+        }
+    }
+}
+
+impl Example for BulkReplayView {
+    fn example() -> Self {
+        Self {
+            id: Some(hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0005).into()),
+            created_at: wire::Time(hub_core::time::Timestamp::from_millis(1_763_717_400_000)),
+            total: 24,
+            pending: 2,
+            ok: 21,
+            error: 1,
+            skipped: 0,
+            deleted: 0,
+            refused: vec![RefusedReplayView::example()],
+        }
+    }
+}
+
+impl Example for RefusedReplayView {
+    fn example() -> Self {
+        Self { trace_id: example_trace(), reason: "the channel's webhook is off".to_owned() }
+    }
+}
+
+#[OpenApi(tag = "Tag::Bots")]
+impl ReplaysApi {
+    /// Replays many traces
+    ///
+    /// At most 1000, given by their ids or by a filter. Each message is delivered again through its channel as it is
+    /// configured now. Responds when all deliveries are committed; see the replay for its progress, also after a
+    /// restart of the hub. Traces that cannot be replayed are in `refused`. With an `Idempotency-Key`, the same request
+    /// within 24 hours returns the first response.
+    #[oai(path = "/api/replays", method = "post", operation_id = "startReplay")]
+    async fn start(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
+        body: Body<StartReplay>,
+    ) -> ApiResult<BulkReplayView> {
+        let StartReplay { trace_ids, filter, url, dry_run } = body.0;
+        let selection = match (trace_ids, filter) {
+            (Some(ids), None) => ReplaySelection::Ids(ids.into_iter().map(|id| id.0).collect()),
+            (None, Some(filter)) => ReplaySelection::Matching(Box::new(filter.into())),
+            _ => return Err(Error::invalid("trace_ids", "set either trace_ids or filter").into()),
+        };
+        let (dry_run, key) = (dry_run.unwrap_or(false), idempotency_key.0.as_deref());
+        ok(hub.traces().replay_all(&user.0, selection, url.as_deref(), dry_run, key).await?.into())
+    }
+
+    /// Shows a replay of many traces
+    ///
+    /// With its progress. The newest 100 replays of a user are retained.
+    #[oai(path = "/api/replays/:id", method = "get", operation_id = "getReplay")]
+    async fn get(&self, hub: Data<&Hub>, user: User, id: Path<ReplayId>) -> ApiResult<BulkReplayView> {
+        ok(hub.traces().bulk_replay(&user.0, id.0.0).await?.into())
+    }
+
+    /// Attempts a parked delivery now
+    ///
+    /// `CONFLICT` if no delivery of the trace is parked: a delivery in its lane is attempted in order.
+    #[oai(path = "/api/bots/:id/traces/:traceId/attempt", method = "post", operation_id = "attemptTrace")]
+    async fn attempt(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "traceId")] trace_id: Path<TraceId>,
+    ) -> ApiResult<Empty> {
+        hub.traces().attempt_now(&user.0, id.0.0, trace_id.0.0).await?;
+        ok(Empty {})
+    }
+
+    /// Cancels a parked delivery
+    ///
+    /// It fails and can be replayed. `CONFLICT` if no delivery of the trace is parked.
+    #[oai(path = "/api/bots/:id/traces/:traceId/cancel", method = "post", operation_id = "cancelTrace")]
+    async fn cancel(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        id: Path<BotId>,
+        #[oai(name = "traceId")] trace_id: Path<TraceId>,
+    ) -> ApiResult<Empty> {
+        hub.traces().cancel(&user.0, id.0.0, trace_id.0.0).await?;
+        ok(Empty {})
+    }
+}

@@ -1,0 +1,207 @@
+//! Traces of a bot.
+
+use hub_core::{
+    Error, Hub,
+    traces::{Expand, TraceQuery, TraceSearch, Traces},
+};
+use poem::web::Data;
+use poem_openapi::{
+    OpenApi,
+    param::{Path, Query},
+};
+
+use super::Tag;
+use crate::{
+    credentials::User,
+    envelope::{ApiResult, ok},
+    wire::{self, Body, CountedPage, Cursor, Limit, Text, page_request},
+};
+
+mod views;
+
+pub use views::{
+    ListedTrace, Order, ReplaySink, ReplayTrace, Replayed, StepName, StepView, TraceDetail, TraceExpansion,
+    TraceStatus, TraceView,
+};
+
+/// Traces.
+#[derive(Debug, Clone, Copy)]
+pub struct TracesApi;
+
+#[OpenApi(tag = "Tag::Bots")]
+impl TracesApi {
+    /// Lists traces of a bot
+    ///
+    /// Newest first unless `order` is set. `expand=steps,message` adds the steps and the message of each trace; such
+    /// a page ends with the trace that reaches 4 MiB of them, even before its limit. A cursor is valid only with the
+    /// filters and the order of the first page. Traces are retained for 7 days unless the operator configures another
+    /// time.
+    #[oai(path = "/api/bots/:id/traces", method = "get", operation_id = "listTraces")]
+    #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the operation")]
+    async fn list(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        /// Id of the bot.
+        id: Path<wire::BotId>,
+        /// Only traces of this channel.
+        channel_id: Query<Option<wire::ChannelId>>,
+        /// Only traces with this status.
+        status: Query<Option<TraceStatus>>,
+        /// Only traces of this message.
+        message_id: Query<Option<wire::MessageId>>,
+        /// Only traces with these ids, separated by commas.
+        #[oai(explode = false, default, validator(max_items = 100))]
+        trace_ids: Query<Vec<wire::TraceId>>,
+        /// Only traces that began at this time or later.
+        since: Query<Option<wire::Time>>,
+        /// Only traces that began before this time.
+        until: Query<Option<wire::Time>>,
+        /// Order; `newest` if absent.
+        order: Query<Option<Order>>,
+        /// Parts to add to each trace, separated by commas.
+        #[oai(explode = false, default)]
+        expand: Query<Vec<TraceExpansion>>,
+        /// Maximum number of items.
+        limit: Query<Option<Limit>>,
+        /// Cursor from the previous page's `next_cursor`.
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<wire::Page<ListedTrace>> {
+        let query = TraceQuery {
+            channel_id: channel_id.0.map(|id| id.0),
+            status: status.0.map(Into::into),
+            message_id: message_id.0.map(|id| id.0),
+            ids: trace_ids.0.into_iter().map(|id| id.0).collect(),
+            since: since.0.map(|at| at.0),
+            until: until.0.map(|at| at.0),
+            oldest_first: order.0 == Some(Order::Oldest),
+        };
+        let page = page_request(&query.list_name(id.0.0), limit.0, cursor.0.as_ref())?;
+        let wanted = |one| expand.0.contains(&one);
+        let expand =
+            Expand { steps: wanted(TraceExpansion::Steps), message: wanted(TraceExpansion::Message) };
+        let found = hub.traces().expanded(&user.0, id.0.0, &query, &page, expand).await?;
+        ok(found.map(|trace| ListedTrace::new(trace, expand)).into())
+    }
+
+    /// Lists the traces of all your bots
+    ///
+    /// Newest first, without steps. All filters have to match; a cursor is valid only with the filters of the first
+    /// page. A page reads at most 1000 traces, or 200 with `failed_step`, `http_status` or `plugin_id`: with filters it
+    /// may have fewer items than its limit, or none, and a `next_cursor`. The list ends where that is `null`.
+    #[oai(path = "/api/traces", method = "get", operation_id = "listAllTraces")]
+    #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the operation")]
+    async fn list_all(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        /// Only traces of this bot.
+        bot_id: Query<Option<wire::BotId>>,
+        /// Only traces of this channel.
+        channel_id: Query<Option<wire::ChannelId>>,
+        /// Only traces with this status.
+        status: Query<Option<TraceStatus>>,
+        /// Only traces of this message.
+        message_id: Query<Option<wire::MessageId>>,
+        /// Only replays of this trace.
+        replay_of: Query<Option<wire::TraceId>>,
+        /// Only traces that this replay of many traces created.
+        replay_id: Query<Option<wire::ReplayId>>,
+        /// Only traces that began at this time or later.
+        since: Query<Option<wire::Time>>,
+        /// Only traces that began before this time.
+        until: Query<Option<wire::Time>>,
+        /// Only traces of messages that contain this text, regardless of the case of ASCII letters. The id of a trace
+        /// finds that trace, and the id of a message its traces, regardless of the other filters.
+        q: Query<Option<Text<1, 200>>>,
+        /// Only traces with a failed step of this name.
+        failed_step: Query<Option<StepName>>,
+        /// Only traces with a response of this HTTP status.
+        http_status: Query<Option<wire::Number<100, 599>>>,
+        /// Only traces in which this plugin ran.
+        plugin_id: Query<Option<wire::PluginId>>,
+        /// Maximum number of items.
+        limit: Query<Option<Limit>>,
+        /// Cursor from the previous page's `next_cursor`.
+        cursor: Query<Option<Cursor>>,
+    ) -> ApiResult<CountedPage<TraceView>> {
+        let search = TraceSearch {
+            bot_id: bot_id.0.map(|id| id.0),
+            channel_id: channel_id.0.map(|id| id.0),
+            status: status.0.map(Into::into),
+            message_id: message_id.0.map(|id| id.0),
+            replay_of: replay_of.0.map(|id| id.0),
+            replay_id: replay_id.0.map(|id| id.0),
+            since: since.0.map(|at| at.0),
+            until: until.0.map(|at| at.0),
+            q: q.0.map(Into::into),
+            failed_step: failed_step.0.map(Into::into),
+            http_status: http_status.0.map(Into::into),
+            plugin_id: plugin_id.0.map(|id| id.0),
+        };
+        let page = page_request(&Traces::search_list(&user.0, &search), limit.0, cursor.0.as_ref())?;
+        ok(hub.traces().search(&user.0, &search, &page).await?.into())
+    }
+
+    /// Shows a trace with its steps
+    ///
+    /// Each step with its time, the request and the response, without secrets.
+    #[oai(path = "/api/bots/:id/traces/:traceId", method = "get", operation_id = "getTrace")]
+    async fn get(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        /// Id of the bot.
+        id: Path<wire::BotId>,
+        /// Id of the trace.
+        #[oai(name = "traceId")]
+        trace_id: Path<wire::TraceId>,
+    ) -> ApiResult<TraceDetail> {
+        ok(hub.traces().get(&user.0, id.0.0, trace_id.0.0).await?.into())
+    }
+
+    /// Shows a trace with its steps, without naming its bot
+    ///
+    /// The same response as for the trace of a named bot.
+    #[oai(path = "/api/traces/:traceId", method = "get", operation_id = "findTrace")]
+    async fn find(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        /// The trace.
+        #[oai(name = "traceId")]
+        trace_id: Path<wire::TraceId>,
+    ) -> ApiResult<TraceDetail> {
+        let found = hub.traces().find(&user.0, None, trace_id.0.0).await?;
+        ok(found.ok_or_else(|| Error::not_found("trace"))?.into())
+    }
+
+    /// Delivers the message of a trace again
+    ///
+    /// Through the same channel as it is configured now, optionally to another URL. With the sink `ai`, the model
+    /// responds again, and the sender receives that response too. Responds when the new delivery is committed; see
+    /// the new trace for its outcome.
+    #[oai(path = "/api/bots/:id/traces/:traceId/replay", method = "post", operation_id = "replayTrace")]
+    async fn replay(
+        &self,
+        hub: Data<&Hub>,
+        user: User,
+        /// Id of the bot.
+        id: Path<wire::BotId>,
+        /// Id of the trace.
+        #[oai(name = "traceId")]
+        trace_id: Path<wire::TraceId>,
+        body: Body<ReplayTrace>,
+    ) -> ApiResult<Replayed> {
+        let ReplayTrace { url, sink } = body.0;
+        let (traces, bot, trace) = (hub.traces(), id.0.0, trace_id.0.0);
+        let trace_id = match sink {
+            None | Some(ReplaySink::Webhook) => traces.replay(&user.0, bot, trace, url.as_deref()).await?,
+            Some(ReplaySink::Ai) if url.is_some() => {
+                return Err(Error::invalid("url", "is for the webhook; leave it out").into());
+            }
+            Some(ReplaySink::Ai) => traces.replay_to_model(&user.0, bot, trace).await?,
+        };
+        ok(Replayed { trace_id: trace_id.into() })
+    }
+}

@@ -1,0 +1,127 @@
+//! Statistics of the signed-in user's bots.
+
+use hub_core::{Hub, bots::UserStats, channels::ChannelTotals, time::Timestamp};
+use poem::web::Data;
+use poem_openapi::{Object, OpenApi};
+
+use super::{
+    Tag,
+    admin::stats::{BotStats, MessageStats},
+    channels::views::ChannelHealthView,
+};
+use crate::{
+    credentials::User,
+    envelope::{ApiResult, ok},
+    wire::{BotId, ChannelId, Time, view},
+};
+
+/// Statistics of a user.
+#[derive(Debug, Clone, Copy)]
+pub struct UserStatsApi;
+
+/// Statistics of your bots.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct UserStatsView {
+    /// Bots.
+    pub bots: BotStats,
+    /// The newest 1000 channels, newest first.
+    pub channels: Vec<ChannelTotalsView>,
+    /// Messages of the last hour.
+    pub messages: MessageStats,
+    /// Deliveries.
+    pub deliveries: UserDeliveryStats,
+    /// When the oldest pending or parked delivery was accepted; absent if there is none.
+    pub oldest_pending_at: Option<Time>,
+    /// The last sixty minutes, oldest first; the last one is not complete. At most 100,000 messages and 100,000 traces
+    /// of the hour are counted.
+    pub series: Vec<UserMinuteStats>,
+}
+
+view! {
+    /// A channel in the statistics.
+    #[derive(Debug, Object)]
+    pub struct ChannelTotalsView from channel: ChannelTotals {
+        /// Id of the channel.
+        pub id: ChannelId,
+        /// Id of its bot.
+        pub bot_id: BotId,
+        /// Name of the channel.
+        pub name: String,
+        /// Messages received since the channel was created.
+        pub received: u64,
+        /// Deliveries in their lane.
+        pub pending: u64,
+        /// How its deliveries are doing.
+        pub health: ChannelHealthView = channel.health.into(),
+    }
+}
+
+/// Deliveries by state, of the listed channels.
+#[derive(Debug, Object)]
+pub struct UserDeliveryStats {
+    /// In their lane.
+    pub pending: u64,
+    /// Waiting for a retry.
+    pub parked: u64,
+    /// Failed permanently, of those still retained.
+    pub dead: u64,
+    /// Traces that began in the last hour and succeeded.
+    pub delivered: u64,
+    /// Traces that began in the last hour and failed.
+    pub failed: u64,
+}
+
+/// Counts of one minute.
+#[derive(Debug, Object)]
+pub struct UserMinuteStats {
+    /// When the minute began.
+    pub at: Time,
+    /// Messages received.
+    pub messages_in: u64,
+    /// Messages sent.
+    pub messages_out: u64,
+    /// Traces that began in the minute and succeeded.
+    pub delivered: u64,
+    /// Traces that began in the minute and failed.
+    pub failed: u64,
+}
+
+impl From<UserStats> for UserStatsView {
+    fn from(stats: UserStats) -> Self {
+        let hour = stats.last_hour();
+        let sum = |count: fn(&ChannelTotals) -> u64| stats.channels.iter().map(count).sum();
+        let minute = |(at, counts): (Timestamp, hub_core::admin::MinuteCounts)| UserMinuteStats {
+            at: at.into(),
+            messages_in: counts.messages_in,
+            messages_out: counts.messages_out,
+            delivered: counts.delivered,
+            failed: counts.failed,
+        };
+        Self {
+            deliveries: UserDeliveryStats {
+                pending: sum(|channel| channel.pending),
+                parked: sum(|channel| channel.health.parked),
+                dead: sum(|channel| channel.health.dead),
+                delivered: hour.delivered,
+                failed: hour.failed,
+            },
+            messages: MessageStats { inbound: hour.messages_in, outbound: hour.messages_out },
+            bots: stats.bots.into(),
+            channels: stats.channels.into_iter().map(Into::into).collect(),
+            oldest_pending_at: stats.oldest_pending_at.map(Time::from),
+            series: stats.series.into_iter().map(minute).collect(),
+        }
+    }
+}
+
+#[OpenApi(tag = "Tag::User")]
+impl UserStatsApi {
+    /// Shows statistics of your bots
+    ///
+    /// Counts only, without contents of messages: per channel, and per minute of the last hour.
+    #[oai(path = "/api/user/stats", method = "get", operation_id = "getUserStats")]
+    async fn get(&self, hub: Data<&Hub>, user: User) -> ApiResult<UserStatsView> {
+        ok(hub.bots().stats(&user.0).await?.into())
+    }
+}

@@ -1,0 +1,68 @@
+//! States: a sign, a word and a colour, always all three.
+
+use hub_core::{bots::BotStatus, traces::TraceStatus};
+use maud::{Markup, html};
+
+use super::icon::Icon;
+use crate::console::words::Words;
+
+/// How a state is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::console) enum Tone {
+    Ok,
+    Warn,
+    Error,
+    Skipped,
+}
+
+impl Tone {
+    /// The class that colours it.
+    pub(in crate::console) const fn class(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Error => "error",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// A state in a word.
+pub(in crate::console) fn badge(tone: Tone, text: &str) -> Markup {
+    let icon = match tone {
+        Tone::Ok => Icon::Ok,
+        Tone::Warn => Icon::Warn,
+        Tone::Error => Icon::Error,
+        Tone::Skipped => Icon::Skipped,
+    };
+    html! { span class={ "badge " (tone.class()) } { (icon) (text) } }
+}
+
+/// How the connection of a bot is judged.
+pub(in crate::console) fn bot_tone(status: BotStatus) -> Tone {
+    match status {
+        BotStatus::Online => Tone::Ok,
+        BotStatus::Pending | BotStatus::Connecting | BotStatus::Degraded => Tone::Warn,
+        BotStatus::Offline | BotStatus::Expired | BotStatus::Error => Tone::Error,
+    }
+}
+
+/// The connection of a bot.
+pub(in crate::console) fn bot(words: &Words, status: BotStatus) -> Markup {
+    badge(bot_tone(status), (words.bots.status)(status))
+}
+
+/// How a delivery, or a step of it, is judged.
+pub(in crate::console) fn trace_tone(status: TraceStatus) -> Tone {
+    match status {
+        TraceStatus::Ok => Tone::Ok,
+        TraceStatus::Pending => Tone::Warn,
+        TraceStatus::Error => Tone::Error,
+        TraceStatus::Skipped => Tone::Skipped,
+    }
+}
+
+/// The status of a delivery, or of a step of it.
+pub(in crate::console) fn trace(words: &Words, status: TraceStatus) -> Markup {
+    badge(trace_tone(status), (words.traces.status)(status))
+}

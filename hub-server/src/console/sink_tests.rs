@@ -1,0 +1,72 @@
+//! The clients of the WebSocket sink, and the test of the AI sink.
+
+use hub_core::{
+    accounts::ClientInfo,
+    channels::log::{Ended, News, Start},
+};
+use serde_json::Value;
+
+use super::{
+    channel_tests::channel,
+    tests::{hidden, submit, text},
+};
+use crate::testing::App;
+
+#[tokio::test]
+async fn connected_clients_are_shown_and_disconnected() {
+    let (app, simulator) = App::with_simulator().await;
+    let (ann, bob) = (app.user("ann").await, app.user("bob").await);
+    let (page, api) = channel(&ann, &simulator).await;
+    let websocket = format!("{page}/websocket");
+    assert!(text(&ann.get(&websocket).await).contains("No client is connected to this node."));
+    let key = ann.post(&format!("{api}/regenerate-key"), &Value::Null).await;
+    let key = key.data()["api_key"].as_str().unwrap().to_owned();
+    let channels = app.hub.channels();
+    let client = channels.authenticate_key(&key).await.unwrap();
+    let described = ClientInfo { ip: Some([203, 0, 113, 7].into()), user_agent: "<b>orders</b>".to_owned() };
+    let mut listener = channels.connect(&client, Start::Unspecified, described).await.unwrap();
+    let listed = ann.get(&format!("{api}/clients")).await.data().clone();
+    let found = &listed["clients"][0];
+    assert_eq!((&found["address"], &found["user_agent"]), (&"203.0.113.7".into(), &"<b>orders</b>".into()));
+    assert_eq!((&found["sent_seq"], found.get("acked_seq"), &found["lag"]), (&0.into(), None, &0.into()));
+    assert_eq!(listed["on_other_nodes"], 0);
+    bob.get(&format!("{api}/clients")).await.error(404, "NOT_FOUND");
+
+    let shown = text(&ann.get(&websocket).await);
+    assert!(shown.contains("203.0.113.7") && shown.contains("&lt;b&gt;orders&lt;/b&gt;"), "{shown}");
+    assert!(shown.contains("data-region=\"clients\" data-poll=\"3000\""), "{shown}");
+    let fields = [("do", "close"), ("client", hidden(&shown, "client"))];
+    assert_eq!(submit(&bob, &websocket, &fields).await.response.status(), 404);
+    assert_eq!(submit(&ann, &websocket, &[("do", "close"), ("client", "x")]).await.response.status(), 404);
+    let closed = submit(&ann, &websocket, &fields).await;
+    assert_eq!(closed.header("location"), Some(&*format!("{websocket}?done=deleteChannelClient")));
+    assert_eq!(listener.news(), Some(News::Ended(Ended::Closed)));
+    drop(listener);
+    let id = hidden(&shown, "client");
+    let gone = ann.send(poem::http::Method::DELETE, &format!("{api}/clients/{id}"), |request| request).await;
+    gone.error(404, "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn the_model_of_a_channel_is_asked_one_question() {
+    let (app, simulator) = App::with_simulator().await;
+    let (ann, bob) = (app.user("ann").await, app.user("bob").await);
+    let (page, api) = channel(&ann, &simulator).await;
+    let test = format!("{api}/ai/test");
+    let asked = ann.post(&test, &Value::Null).await.data().clone();
+    assert_eq!((&asked["ok"], &asked["error"]["class"]), (&false.into(), &"not_asked".into()), "{asked}");
+    bob.post(&test, &Value::Null).await.error(404, "NOT_FOUND");
+    let secret = "sk-a-key-of-the-channel";
+    let custom = serde_json::json!({ "source": "custom", "base_url": "http://ai.invalid/v1", "model": "<i>m</i>",
+        "api_key": secret, "enabled": true });
+    ann.send(poem::http::Method::PUT, &format!("{api}/ai"), |request| request.body_json(&custom))
+        .await
+        .data();
+    let asked = ann.post(&test, &Value::Null).await.data().clone();
+    assert_eq!((&asked["model"], &asked["error"]["class"]), (&"<i>m</i>".into(), &"dns".into()), "{asked}");
+    let shown = submit(&ann, &format!("{page}/ai"), &[("do", "test")]).await;
+    let page = text(&shown);
+    assert_eq!(shown.response.status(), 200);
+    assert!(page.contains("The model did not respond") && page.contains("<code>dns</code>"), "{page}");
+    assert!(page.contains("&lt;i&gt;m&lt;/i&gt;") && !page.contains(secret), "{page}");
+}

@@ -1,0 +1,105 @@
+//! Signing in and registering with the forms of the page alone, for browsers without script. With script, the page
+//! uses the API instead.
+
+use std::fmt::Write as _;
+
+use hub_core::{Error, ErrorCode, Hub, accounts::is_safe_path};
+use poem::{
+    Request, Response, handler,
+    web::{Data, Form},
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Registering, answer, language, page, texts::Texts};
+use crate::{
+    api::{
+        auth::{LoginRequest, RegisterRequest},
+        sign_in::SignIn,
+    },
+    console,
+    envelope::{ApiError, status},
+    wire,
+};
+
+/// The fields of both forms.
+#[derive(Debug, Deserialize)]
+struct Entry {
+    #[serde(rename = "do")]
+    action: String,
+    username: String,
+    password: String,
+    ticket: Option<String>,
+}
+
+/// Where the browser goes once its user has signed in: the path that the address of the page names.
+#[derive(Debug, Default, Deserialize)]
+struct Asked {
+    redirect: Option<String>,
+}
+
+#[handler]
+pub(super) async fn submit(
+    Data(hub): Data<&Hub>,
+    request: &Request,
+    sign_in: SignIn<'_>,
+    Form(entry): Form<Entry>,
+) -> poem::Result<Response> {
+    let username = entry.username.clone();
+    let error = match enter(&sign_in, entry).await {
+        Ok(cookies) => {
+            let asked: Asked = request.params().unwrap_or_default();
+            let to =
+                asked.redirect.filter(|path| is_safe_path(path)).unwrap_or_else(|| console::HOME.to_owned());
+            return Ok(console::see_other(&to, &cookies));
+        }
+        // The edge logs the cause.
+        Err(error) if error.inner().code() == ErrorCode::Internal => return Err(error.into()),
+        Err(error) => error.into_inner(),
+    };
+    let texts = language(request, None);
+    let is_new = hub.accounts().is_new().await.unwrap_or_default();
+    let refused = (username.as_str(), explain(texts, &error));
+    let mut response = answer(&page(hub, texts, Registering::on(hub, is_new), false, Some(&refused)));
+    response.set_status(status(error.code()));
+    Ok(response)
+}
+
+/// The cookies of the new session.
+async fn enter(sign_in: &SignIn<'_>, entry: Entry) -> Result<Vec<String>, ApiError> {
+    let accounts = sign_in.hub.accounts();
+    let signed_in = if entry.action == "register" {
+        let ticket = entry.ticket.filter(|ticket| !ticket.is_empty());
+        let body = json!({ "username": entry.username, "password": entry.password, "setup_token": ticket });
+        let (new, ticket) = wire::read::<RegisterRequest>(&body)?.into();
+        accounts.register(new, ticket, &sign_in.client).await?
+    } else {
+        let body = json!({ "username": entry.username, "password": entry.password });
+        let LoginRequest { username, password } = wire::read(&body)?;
+        sign_in.check_account(&username).await?;
+        accounts.login(&username, password.0, &sign_in.client).await?
+    };
+    sign_in.session_cookies(&signed_in).await
+}
+
+/// Why it was refused, in the language of the page where it has the words.
+fn explain(texts: &Texts, error: &Error) -> String {
+    let told = |text: &str| texts.told.iter().find(|(english, _)| *english == text).map(|(_, told)| *told);
+    if error.details().is_empty() {
+        let known = told(error.message()).or_else(|| told(error.code().as_str()));
+        return known.unwrap_or(error.message()).to_owned();
+    }
+    let mut explained = String::new();
+    for detail in error.details() {
+        let label = match &*detail.field {
+            "username" => texts.username,
+            "password" => texts.password,
+            "setup_token" => texts.setup_token,
+            field => field,
+        };
+        let separator = if explained.is_empty() { "" } else { " · " };
+        // Writing to a String cannot fail.
+        let _ = write!(explained, "{separator}{label}: {}", told(&detail.reason).unwrap_or(&detail.reason));
+    }
+    explained
+}
