@@ -71,21 +71,17 @@ pub async fn test_channel(args: ChannelsTestAiArgs, cx: &Context) -> Result<(), 
 
 /// Prints the result of a test.
 fn print_test(test: Value, cx: &Context) -> Result<(), Failure> {
-    let (model, class) = (cell(&test, "model"), cell(&test["error"], "class"));
-    let answered = test["ok"] == true;
-    let text = if answered {
+    let model = cell(&test, "model");
+    if test["ok"] == true {
         cx.printer.note(&format!("{model} responded after {} ms", cell(&test, "duration_ms")));
-        cell(&test, "answer")
-    } else {
-        format!("{class}: {}", cell(&test["error"], "message"))
-    };
-    cx.printer.one(test, &crate::screen::clean(&text))?;
-    if answered {
-        return Ok(());
+        let answer = crate::screen::clean(&cell(&test, "answer"));
+        return cx.printer.one(test, &answer);
     }
+    let (class, message) = (cell(&test["error"], "class"), cell(&test["error"], "message"));
     // Where none is configured, none has a name.
     let model = if model.is_empty() { "the model" } else { &model };
-    Err(Failure::new(Exit::Failed, "UPSTREAM_ERROR", format!("{model} did not respond: {class}")))
+    let what = crate::screen::clean(&format!("{model} did not respond: {class}: {message}"));
+    Err(Failure::new(Exit::Failed, "UPSTREAM_ERROR", what))
 }
 
 fn print(config: Value, printer: &Printer) -> Result<(), Failure> {

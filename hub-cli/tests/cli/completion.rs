@@ -29,14 +29,11 @@ fn completion_offers_commands_options_and_values() {
 #[test]
 fn completion_offers_names_of_the_hub_and_ignores_a_missing_hub() {
     let folder = hub_at_a_fixed_time();
-    // The budget is for people at a quiet machine; a busy one gets more tries.
-    let offers = |words: &[&str], name: &str| {
-        (0..40).any(|_| offered(folder.path(), words).contains(&name.to_owned()))
-    };
+    let offers = |words: &[&str], name: &str| offered(folder.path(), words).contains(&name.to_owned());
     assert!(offers(&["bots", "show", ""], "demo"));
     assert!(offers(&["traces", "list", "--bot", "de"], "demo"));
     assert!(offers(&["channels", "show", ""], "demo"));
-    assert!(!offered(folder.path(), &["bots", "show", "x"]).contains(&"demo".to_owned()));
+    assert!(!offers(&["bots", "show", "x"], "demo"));
     let nothing = temp();
     assert!(!offered(nothing.path(), &["bots", "show", ""]).contains(&"demo".to_owned()));
     assert_eq!(std::fs::read_dir(nothing.path()).unwrap().count(), 0, "looking makes nothing");
