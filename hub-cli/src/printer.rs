@@ -178,10 +178,11 @@ impl Printer {
         }
     }
 
-    /// One object: the document, or a text.
+    /// One object: the document, or a text. An empty text prints nothing.
     pub fn one(&self, document: Value, text: &str) -> Result<(), Failure> {
         match &self.format {
             Format::Json(fields) => self.write_json(&select(document, fields.as_deref())),
+            Format::Text if text.is_empty() => Ok(()),
             Format::Text => write_out(text),
         }
     }

@@ -90,6 +90,11 @@ const all = await items();
 const special = all.filter((one, n) => n % 9 === 0 || one.content.length > 30_000);
 for (const one of special) await check(`/console/messages/${bot.id}/${one.id}`);
 const traces = (await api(`/api/bots/${bot.id}/traces?limit=200`)).items;
+const pending = async () => (await api(`/api/bots/${bot.id}/traces?status=pending`)).items.length;
+for (let waited = 0; (await pending()) > 0; waited += 1) {
+  assert.ok(waited < 150, 'the deliveries do not end');
+  await page.waitForTimeout(200);
+}
 for (const trace of traces.filter((_, n) => n % 12 === 0)) {
   await check(`/console/traces/${bot.id}/${trace.trace_id ?? trace.id}?step=4`);
 }

@@ -18,7 +18,7 @@ async function press(...keys) {
     // While another page is opened there is nothing to ask.
     const isLost = async () => (await focused().catch(() => '')).startsWith('BODY') && page.url() === address;
     for (let tries = 0; (await isLost()) && !before.startsWith('BODY'); tries += 1) {
-      assert.ok(tries < 10, `${key} lost the focus at ${page.url()}: ${before}`);
+      assert.ok(tries < 100, `${key} lost the focus at ${page.url()}: ${before}`);
       await page.waitForTimeout(50);
     }
   }

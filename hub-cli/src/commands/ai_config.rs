@@ -81,6 +81,8 @@ fn print_test(test: Value, cx: &Context) -> Result<(), Failure> {
     // Where none is configured, none has a name.
     let model = if model.is_empty() { "the model" } else { &model };
     let what = crate::screen::clean(&format!("{model} did not respond: {class}: {message}"));
+    // A program reads the result, a person the error.
+    cx.printer.one(test, "")?;
     Err(Failure::new(Exit::Failed, "UPSTREAM_ERROR", what))
 }
 

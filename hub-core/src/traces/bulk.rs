@@ -77,7 +77,7 @@ impl Traces<'_> {
         };
         let field = "trace_ids";
         if ids.is_empty() {
-            return Err(Error::invalid(field, "no trace was found"));
+            return Err(Error::invalid(field, "match no trace"));
         }
         if ids.len() > MAX_REPLAYED {
             return Err(Error::invalid(field, "must be at most 1000 traces; narrow the filter"));

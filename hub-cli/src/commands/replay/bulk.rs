@@ -87,16 +87,14 @@ async fn follow(
     let until = clock.instant() + Duration::from_secs(timeout);
     let mut progress = Progress::new(Some(total), printer);
     loop {
+        // Read before the numbers: what ends in between is not counted as waiting.
+        let waiting = traces(id, Some(TraceStatus::Pending), client).await?;
         let now = client.get(&format!("/api/replays/{id}")).await?;
         let [pending, ok, error, skipped, deleted] =
             ["pending", "ok", "error", "skipped", "deleted"].map(|name| count(&now, name));
         let totals = Totals { ok, failed: error + deleted, skipped, differing: 0 };
         progress.update(&totals, printer);
-        let is_over = pending == 0 || clock.instant() >= until || {
-            let waiting = traces(id, Some(TraceStatus::Pending), client).await?;
-            waiting.iter().all(|trace| trace.attempts > 0)
-        };
-        if is_over {
+        if waiting.iter().all(|trace| trace.attempts > 0) || clock.instant() >= until {
             progress.finish();
             // What the hub attempts again has failed so far.
             return Ok(Totals { failed: totals.failed + pending, ..totals });
