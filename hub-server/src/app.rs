@@ -1,6 +1,6 @@
 //! The application: routes and layers. The server runs it on sockets, tests call it directly.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use hub_core::{Hub, secret::Secret};
 use poem::{
@@ -45,7 +45,10 @@ fn page_paths() -> Vec<(&'static str, Vec<Method>)> {
 /// All routes, inside the [edge](crate::edge).
 pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> + 'static {
     let service = openapi::service();
-    let document = bytes::Bytes::from(openapi::document(settings.public_url.as_str()).to_string());
+    let public_url = settings.public_url.clone();
+    // Made for its first reader: it takes longer than the rest of the start.
+    let document =
+        LazyLock::new(move || bytes::Bytes::from(openapi::document(public_url.as_str()).to_string()));
     let openapi_json =
         make_sync(move |_| document.clone().with_content_type("application/json").into_response());
     let limits = Arc::new(RateLimits::new(&settings.rate_limits, &hub.context().clock));
@@ -55,7 +58,7 @@ pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> 
         .at("/favicon.ico", get(console::icon))
         .at("/favicon.svg", get(console::icon))
         .at("/openapi.json", get(openapi_json))
-        .nest("/docs", docs::pages(&service.swagger_ui_html()))
+        .nest("/docs", docs::pages())
         .nest("/login", login_page::pages())
         .nest("/oauth", oauth_complete::pages());
     let pages = console::routes(pages);

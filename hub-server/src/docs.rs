@@ -1,17 +1,26 @@
 //! `/docs`: Swagger UI from inside the binary, without inline script, showing the finished document.
 
+use std::sync::LazyLock;
+
+use bytes::Bytes;
 use poem::{Endpoint, IntoResponse, Response, Route, endpoint::make_sync, get, http::header};
 
-/// Swagger UI's page, as poem-openapi builds it, holds style, script and document inline; the first two are
-/// taken out of it and served as files, so that the page's policy can forbid inline script.
-pub(crate) fn pages(swagger_html: &str) -> Route {
-    let style = between(swagger_html, "<style charset=\"UTF-8\">", "</style>");
-    let script = between(swagger_html, "<script charset=\"UTF-8\">", "</script>");
+use crate::openapi;
+
+/// Swagger UI's style and script. Its page, as poem-openapi builds it, holds both and the document inline; they are taken
+/// out of it and served as files, so that the page's policy can forbid inline script.
+static STYLE_AND_SCRIPT: LazyLock<[Bytes; 2]> = LazyLock::new(|| {
+    let page = openapi::service().swagger_ui_html();
+    [("<style charset=\"UTF-8\">", "</style>"), ("<script charset=\"UTF-8\">", "</script>")]
+        .map(|(start, end)| Bytes::from(between(&page, start, end)))
+});
+
+pub(crate) fn pages() -> Route {
     Route::new()
-        .at("/", get(file("text/html; charset=utf-8", PAGE.to_owned())))
-        .at("/style.css", get(file("text/css; charset=utf-8", style)))
-        .at("/swagger-ui.js", get(file("text/javascript; charset=utf-8", script)))
-        .at("/start.js", get(file("text/javascript; charset=utf-8", START.to_owned())))
+        .at("/", get(file("text/html; charset=utf-8", || PAGE.into())))
+        .at("/style.css", get(file("text/css; charset=utf-8", || STYLE_AND_SCRIPT[0].clone())))
+        .at("/swagger-ui.js", get(file("text/javascript; charset=utf-8", || STYLE_AND_SCRIPT[1].clone())))
+        .at("/start.js", get(file("text/javascript; charset=utf-8", || START.into())))
 }
 
 const PAGE: &str = "<!doctype html>
@@ -27,11 +36,9 @@ const START: &str = "SwaggerUIBundle({ dom_id: '#ui', url: '/openapi.json', deep
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \
      img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-fn file(content_type: &'static str, text: String) -> impl Endpoint<Output = Response> {
-    let bytes = bytes::Bytes::from(text);
+fn file(content_type: &'static str, bytes: fn() -> Bytes) -> impl Endpoint<Output = Response> {
     make_sync(move |_| {
-        bytes
-            .clone()
+        bytes()
             .with_content_type(content_type)
             .with_header(header::CONTENT_SECURITY_POLICY, POLICY)
             .with_header(header::CACHE_CONTROL, "max-age=300")

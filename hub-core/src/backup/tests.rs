@@ -91,7 +91,7 @@ async fn a_backup_comes_back_in_another_folder() {
         assert!(!private_files_are_exposed(&file));
         let here = home(&new.path().join(passphrase.unwrap_or("plain")));
         let verified =
-            verify(&at(&file), &here, passphrase.map(Secret::new), &Random::seeded(5)).await.unwrap();
+            verify(&at(&file), &here, passphrase.map(Secret::new), &Random::system()).await.unwrap();
         assert_eq!(verified, created.manifest);
         assert!(!here.data_dir.exists(), "a check changes nothing");
         let restored = bring_back(&file, &here, passphrase, false).await.unwrap();
@@ -161,7 +161,7 @@ async fn a_damaged_or_foreign_backup_changes_nothing() {
         fs::write(&bad, bytes).unwrap();
         let refused = bring_back(&bad, &here, None, true).await.unwrap_err();
         assert_eq!(refused.code(), ErrorCode::InvalidParams, "{what}: {refused}");
-        assert!(verify(&at(&bad), &here, None, &Random::seeded(5)).await.is_err(), "{what}");
+        assert!(verify(&at(&bad), &here, None, &Random::system()).await.is_err(), "{what}");
         assert_eq!(names(new.path()), ["hub.db.lock"], "{what}");
     }
     let sealed = old.path().join("sealed.tar");
