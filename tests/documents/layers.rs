@@ -32,7 +32,7 @@ const ORDER: [(&str, &str); 3] = [
         paths client rate_limit envelope headers body_cap wire              # HTTP
         files serve metrics settings
         app_calls credentials look
-        api mcp docs older_paths oauth_complete webhook_payload openapi     # endpoints
+        api mcp older_paths oauth_complete webhook_payload openapi docs     # endpoints
         console login_page                                                  # pages
         routes edge metrics_page app in_process
         config running banner boot command_line health otel logging         # the program

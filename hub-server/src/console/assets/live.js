@@ -391,8 +391,8 @@ document.addEventListener('submit', (event) => {
   void send(form, event.submitter);
 });
 document.addEventListener('visibilitychange', () => schedule(MIN_INTERVAL));
-// A stream does not notice at once that the network is gone, and has its events later.
-addEventListener('offline', () => live().length && show('offline'));
+// A stream does not notice at once that the network is gone, and has its events later. A request tells whether the hub is.
+addEventListener('offline', () => live().length && (show('offline'), live().forEach(makeStale)));
 addEventListener('online', () => live().length && (show(state), live().forEach(makeStale)));
 // Back and forward between addresses that a form left behind, not between places of one page.
 addEventListener('popstate', () => location.hash || location.reload());
