@@ -4,7 +4,11 @@
 
 use std::{error::Error, sync::Arc, time::Duration};
 
-use hub_core::{Hub, presets::Dev, traces::TraceQuery};
+use hub_core::{
+    Hub,
+    presets::Dev,
+    traces::{ReplayTo, TraceQuery},
+};
 use support::{Prints, bind_simulated, posting_to};
 
 #[tokio::main]
@@ -25,7 +29,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         hub.traces().wait_for(&ada, bot.id, &TraceQuery::default(), within).await?.ok_or("no trace")?;
     println!("delivered: {}", first.summary);
 
-    let again = hub.traces().replay(&ada, bot.id, first.trace_id, Some("http://second.example/")).await?;
+    let again = hub
+        .traces()
+        .replay(&ada, bot.id, first.trace_id, ReplayTo::Url("http://second.example/"), None)
+        .await?;
     let again = hub.traces().wait(&ada, bot.id, again, within).await?;
     println!("delivered again: {}", again.summary);
     hub.shutdown().await;

@@ -8,7 +8,7 @@
 //! ```text
 //! pub async fn create(&self, actor: &Actor, new: NewThing, key: Option<&str>) -> Result<Thing> {
 //!     new.validate()?;
-//!     let key = key.map(|key| Idempotent::new(self.ctx, actor, "thing.create", &new, key)).transpose()?;
+//!     let key = Idempotent::read(self.ctx, actor, "thing.create", &new, key)?;
 //!     // Only when checks follow that depend on state: a repeated call must not trip over its own effect.
 //!     if let Some(key) = &key && let Some(first) = key.first_answer(&mut self.ctx.store.read().await?).await? {
 //!         return Ok(first);
@@ -55,19 +55,20 @@ pub struct Idempotent {
 }
 
 impl Idempotent {
-    /// Reads a caller's key. `operation` is the noun and verb, for example `channel.create`; `input` is
+    /// Reads a caller's key, if there is one. `operation` is the noun and verb, for example `channel.create`; `input` is
     /// everything that decides the effect, ids of the path included: `&(bot_id, &new)`. A [`Secret`] in it is
     /// given as its [`TokenHash`](crate::secret::TokenHash).
     ///
     /// # Errors
     /// `INVALID_PARAMS` on the field `Idempotency-Key` unless it is 1 to 255 visible ASCII characters.
-    pub fn new(
+    pub fn read(
         ctx: &Context,
         actor: &Actor,
         operation: &str,
         input: &impl Serialize,
-        key: &str,
-    ) -> Result<Self> {
+        key: Option<&str>,
+    ) -> Result<Option<Self>> {
+        let Some(key) = key else { return Ok(None) };
         let mut problems = Problems::default();
         text::check_visible_ascii(&mut problems, "Idempotency-Key", key, MAX_KEY);
         problems.finish()?;
@@ -79,14 +80,14 @@ impl Idempotent {
         // Only compared, and callers put into a key what they like: it is kept as its hash.
         let key = HEXLOWER.encode(&Sha256::digest(key));
         let now = ctx.store.now();
-        Ok(Self {
+        Ok(Some(Self {
             principal: actor.principal(),
             key,
             body_hash: HEXLOWER.encode(&hash.finalize()),
             now,
             expires_at: now + ctx.config.idempotency_lifetime,
             sealer: ctx.sealer.clone(),
-        })
+        }))
     }
 
     /// The answer of the first call, when there was one.
@@ -246,9 +247,9 @@ mod tests {
         /// A call whose effect is to count up.
         async fn call(&self, key: &str, input: &str, fail: bool) -> Result<Made> {
             let ctx = self.hub.context();
-            let key = Idempotent::new(ctx, &Actor::Operator, "thing.create", &input, key)?;
+            let key = Idempotent::read(ctx, &Actor::Operator, "thing.create", &input, Some(key))?;
             let effects = Arc::clone(&self.effects);
-            write_once(&ctx.store, Some(key), move |_tx| {
+            write_once(&ctx.store, key, move |_tx| {
                 Box::pin(async move {
                     let n = effects.fetch_add(1, Ordering::SeqCst) + 1;
                     if fail { Err(Error::conflict("no")) } else { Ok(Made { n, key: "s3cret-value".into() }) }
@@ -264,7 +265,8 @@ mod tests {
         assert_eq!(calls.call("k", "a", false).await.unwrap().n, 1);
         assert_eq!(calls.call("k", "a", false).await.unwrap().n, 1);
         let ctx = calls.hub.context();
-        let key = Idempotent::new(ctx, &Actor::Operator, "thing.create", &"a", "k").unwrap();
+        let key = Idempotent::read(ctx, &Actor::Operator, "thing.create", &"a", Some("k"));
+        let key = key.unwrap().unwrap();
         let first: Option<Made> = key.first_answer(&mut ctx.store.read().await.unwrap()).await.unwrap();
         assert_eq!(first, Some(Made { n: 1, key: "s3cret-value".into() }));
 

@@ -14,6 +14,7 @@ pub use crate::model::{
 pub use bulk::{MAX_REPLAYED, ReplaySelection};
 pub use expand::{EXPANDED_BYTES, Expand, ExpandedTrace};
 pub use explain::{Check, CheckName, Explanation, Verdict};
+pub use replay::ReplayTo;
 pub use search::MAX_STEPS_SCANNED;
 
 use crate::{

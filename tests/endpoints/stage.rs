@@ -166,7 +166,7 @@ impl Stage {
         let other_bot = hub.bind(Some("wx-other")).await.id.to_string();
         let bind = hub.hub.bots().start_bind(&hub.owner, NewBind::default()).await.unwrap().bind_id;
         let own_key =
-            hub.hub.channels().regenerate_key(&hub.owner, bot.id, channel, None).await.unwrap().api_key;
+            hub.hub.channels().regenerate_key(&hub.owner, bot.id, channel, None, None).await.unwrap().api_key;
         let client = hub.hub.channels().authenticate_key(own_key.expose()).await.unwrap();
         let channel_bind = hub.hub.bots().start_bind(&client, NewBind::default()).await.unwrap().bind_id;
         let mut witness = SqliteConnectOptions::new().filename(&file).connect().await.unwrap();

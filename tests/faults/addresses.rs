@@ -15,6 +15,7 @@ use hub_core::{
     channels::{NewChannel, sinks::WebhookUpdate},
     egress::{EgressFault::BlockedAddress, Resolver},
     tasks::Tasks,
+    traces::ReplayTo,
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -270,7 +271,7 @@ async fn no_spelling_is_taken_when_it_is_saved() {
         let outcomes = [
             hub.channels().create(&scene.ada, bot, new, None).await.map(drop),
             hub.channels().set_webhook(&scene.ada, bot, channel, webhook).await.map(drop),
-            hub.traces().replay(&scene.ada, bot, trace, Some(&url)).await.map(drop),
+            hub.traces().replay(&scene.ada, bot, trace, ReplayTo::Url(&url), None).await.map(drop),
         ];
         for (entry, outcome) in ["create", "set", "replay"].into_iter().zip(outcomes) {
             if outcome.as_ref().err().map(hub_core::Error::code) != Some(ErrorCode::InvalidParams) {

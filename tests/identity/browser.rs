@@ -30,7 +30,7 @@ async fn people_sign_in_with_a_real_browser() {
         email: None,
     };
     let bob = house.hub.accounts().register(bob, None, &ClientInfo::default()).await.unwrap();
-    let link = house.hub.admin().create_reset_link(&Actor::Operator, bob.me.user.id).await.unwrap();
+    let link = house.hub.admin().create_reset_link(&Actor::Operator, bob.me.user.id, None).await.unwrap();
     let pictures = std::env::var_os("HUB_TEST_PICTURES").unwrap_or_default();
     let told = Command::new("node")
         .arg(script("browser.mjs"))

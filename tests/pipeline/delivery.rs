@@ -8,7 +8,7 @@ use hub_core::{
     channels::{Filter, NewChannel, sinks::Change},
     delivery::ping::ping,
     id::ChannelId,
-    traces::{StepName, Trace, TraceStatus},
+    traces::{ReplayTo, StepName, Trace, TraceStatus},
 };
 use serde_json::json;
 
@@ -216,17 +216,22 @@ async fn a_dead_delivery_can_be_replayed_also_to_another_url() {
     hub.receiver.then("/hook", [Reply::status(500), Reply::status(500)]);
     hub.say(&bot, "hello");
     let dead = hub.wait_trace(&bot, channel, |trace| trace.status == TraceStatus::Error).await;
-    let replayed = hub.hub.traces().replay(&hub.owner, bot.id, dead.trace_id, None).await.unwrap();
+    let replayed =
+        hub.hub.traces().replay(&hub.owner, bot.id, dead.trace_id, ReplayTo::Webhook, None).await.unwrap();
     let received = hub.wait_received(3).await;
     assert_eq!(contents(&received)[2], "hello");
     let trace =
         hub.wait_trace(&bot, channel, |trace| trace.trace_id == replayed && trace.attempts == 1).await;
     assert_eq!((trace.status, trace.replay_of), (TraceStatus::Ok, Some(dead.trace_id)));
-    let elsewhere = Some("http://receiver.test/elsewhere");
-    hub.hub.traces().replay(&hub.owner, bot.id, dead.trace_id, elsewhere).await.unwrap();
+    let elsewhere = ReplayTo::Url("http://receiver.test/elsewhere");
+    hub.hub.traces().replay(&hub.owner, bot.id, dead.trace_id, elsewhere, None).await.unwrap();
     let received = hub.wait_received(4).await;
     assert_eq!((received[3].path.as_str(), contents(&received)[3].as_str()), ("/elsewhere", "hello"));
-    let private = hub.hub.traces().replay(&hub.owner, bot.id, dead.trace_id, Some("http://127.0.0.1/")).await;
+    let private = hub
+        .hub
+        .traces()
+        .replay(&hub.owner, bot.id, dead.trace_id, ReplayTo::Url("http://127.0.0.1/"), None)
+        .await;
     assert_eq!(private.unwrap_err().code(), ErrorCode::InvalidParams);
     let still = hub.trace(&bot, dead.trace_id).await;
     assert_eq!((still.status, still.attempts), (TraceStatus::Error, 2), "what happened stays on record");
@@ -313,7 +318,7 @@ async fn another_users_bot_does_not_exist() {
     let traces = hub.hub.traces();
     for refused in [
         traces.get(&eve, bot.id, trace).await.map(drop),
-        traces.replay(&eve, bot.id, trace, None).await.map(drop),
+        traces.replay(&eve, bot.id, trace, ReplayTo::Webhook, None).await.map(drop),
         hub.hub.channels().get(&eve, bot.id, channel).await.map(drop),
         hub.hub.bots().get(&eve, bot.id).await.map(drop),
     ] {

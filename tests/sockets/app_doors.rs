@@ -98,7 +98,7 @@ async fn a_replaced_token_ends_its_sockets_at_once_or_after_its_grace() {
     let (bot, app) = (scene.stage.bot.id, scene.app.id);
     let hub = scene.stage.world.hub.clone();
     let owner = scene.stage.world.owner;
-    let renew = async |grace| hub.apps().regenerate_token(&owner, bot, app, grace).await.unwrap();
+    let renew = async |grace| hub.apps().regenerate_token(&owner, bot, app, grace, None).await.unwrap();
     let second = renew(None).await.app_token;
     assert_eq!(scene.closed(&mut client).await, 4401);
     assert_eq!(scene.try_connect("").await.err().unwrap().json["error"]["code"], "INVALID_TOKEN");

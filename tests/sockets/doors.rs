@@ -29,7 +29,7 @@ async fn only_a_right_key_opens_and_the_refusal_comes_before_the_switch() {
     }
     let channels = stage.world.hub.channels();
     let old = stage.key.clone();
-    channels.regenerate_key(&stage.world.owner, stage.bot.id, stage.channel, None).await.unwrap();
+    channels.regenerate_key(&stage.world.owner, stage.bot.id, stage.channel, None, None).await.unwrap();
     let eve = NewUser {
         username: "eve".into(),
         password: "another long one".into(),
@@ -140,7 +140,7 @@ async fn a_key_that_ends_ends_its_sockets_and_its_polls() {
         let live = &stage.world.hub.context().node.live;
         stage.world.until("the poll waits", async || (live.count().1 == 1).then_some(())).await;
         let channels = stage.world.hub.channels();
-        channels.regenerate_key(&stage.world.owner, stage.bot.id, stage.channel, None).await.unwrap();
+        channels.regenerate_key(&stage.world.owner, stage.bot.id, stage.channel, None, None).await.unwrap();
         assert_eq!(client.closed().await.0, 4401);
     };
     futures_util::join!(waits, ends);

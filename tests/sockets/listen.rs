@@ -71,7 +71,7 @@ async fn messages_are_forwarded_signed_and_replies_go_back_over_lost_connections
     arrived(&port, &["one", "two", "three", "five"]).await;
 
     let channels = stage.world.hub.channels();
-    channels.regenerate_key(&Actor::Operator, stage.bot.id, stage.channel, None).await.unwrap();
+    channels.regenerate_key(&Actor::Operator, stage.bot.id, stage.channel, None, None).await.unwrap();
     stage.world.until("the program's end", async || program.has_ended().then_some(())).await;
     let (ended, log) = program.wait().await;
     assert_eq!(ended.code(), Some(4), "{log}");

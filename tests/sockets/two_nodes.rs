@@ -146,7 +146,7 @@ async fn clients_of_one_node_end_with_what_ends_on_the_other() {
         })
         .await;
     assert!(seen.clients.is_empty(), "they are only counted: {seen:?}");
-    here.channels().regenerate_key(&ada, bot.id, listeners[0].0, None).await.unwrap();
+    here.channels().regenerate_key(&ada, bot.id, listeners[0].0, None, None).await.unwrap();
     here.channels().delete(&ada, bot.id, listeners[1].0).await.unwrap();
     for n in [0, 1, 2] {
         if n == 2 {

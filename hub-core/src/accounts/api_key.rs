@@ -78,9 +78,7 @@ impl Accounts<'_> {
         idempotency_key: Option<&str>,
     ) -> Result<CreatedApiKey> {
         let user_id = actor.in_person()?.user_id;
-        let once = idempotency_key
-            .map(|key| Idempotent::new(self.ctx, actor, "api_key.create", &new, key))
-            .transpose()?;
+        let once = Idempotent::read(self.ctx, actor, "api_key.create", &new, idempotency_key)?;
         let created = self.fresh_api_key(new)?;
         let entry = self.ctx.audit(actor, Action::KeyCreated).target(created.key.id, &*created.key.name);
         let create = idempotency::write_once(&self.ctx.store, once, move |tx| {

@@ -104,7 +104,7 @@ async fn whatever_ends_all_sessions_forgets_the_browsers() {
     assert!(!knows(&house, &known, "ada").await, "switched off");
 
     let known = cookie(&house, ada).await;
-    let link = admin.create_reset_link(&Actor::Operator, ada).await.unwrap();
+    let link = admin.create_reset_link(&Actor::Operator, ada, None).await.unwrap();
     assert!(knows(&house, &known, "ada").await, "a link that no one has used");
     let token: Secret = link.url.expose().split_once('#').unwrap().1.into();
     let new = "a third passphrase".into();

@@ -18,7 +18,7 @@ const NEW: &str = "a new passphrase";
 
 /// The token of a new link.
 async fn link(house: &House, id: UserId) -> Secret {
-    let made = house.hub.admin().create_reset_link(&Actor::Operator, id).await.unwrap();
+    let made = house.hub.admin().create_reset_link(&Actor::Operator, id, None).await.unwrap();
     let (page, token) = made.url.expose().split_once('#').unwrap();
     assert_eq!(page, "http://localhost:9800/login/reset");
     assert!(token.starts_with("hubr_"));
@@ -119,7 +119,7 @@ async fn only_administrators_make_links_and_only_for_others() {
     let (ada, bob) = (house.register("ada").await.unwrap(), house.register("bob").await.unwrap());
     let (admin, member) = (house.actor(&ada).await.unwrap(), house.actor(&bob).await.unwrap());
     let (ada, bob) = (ada.me.user.id, bob.me.user.id);
-    let make = async |actor: Actor, id| house.hub.admin().create_reset_link(&actor, id).await;
+    let make = async |actor: Actor, id| house.hub.admin().create_reset_link(&actor, id, None).await;
     assert_eq!(code(make(member, ada).await), ErrorCode::Forbidden);
     assert_eq!(code(make(member, bob).await), ErrorCode::Forbidden);
     assert_eq!(code(make(admin, UserId::from_u128(1)).await), ErrorCode::NotFound);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Admin;
@@ -9,6 +10,7 @@ use crate::{
     access::Actor,
     config::Registration,
     error::{Error, Result},
+    idempotency::{self, Idempotent},
     model::audit::Action,
     secret::{Secret, TokenHash, TokenKind, new_token},
     store::accounts::Purpose,
@@ -21,23 +23,31 @@ pub const INVITE_DAYS: u32 = 7;
 pub const MAX_INVITE_DAYS: u32 = 90;
 
 /// An invitation: lets one person register, once. This is its only sight.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Invite {
     /// What the person shows.
+    #[serde(with = "idempotency::exposed")]
     pub invite: Secret,
     /// The page on which they register, with the invitation after the `#`, which no browser sends anywhere.
+    #[serde(with = "idempotency::exposed")]
     pub url: Secret,
     /// Until when.
     pub expires_at: Timestamp,
 }
 
 impl Admin<'_> {
-    /// Makes an invitation.
+    /// Makes an invitation. `idempotency_key` is the caller's `Idempotency-Key`: the same key with the same request
+    /// gives the first answer again, invitation included.
     ///
     /// # Errors
     /// `FORBIDDEN` unless the caller is an administrator, `INVALID_PARAMS` on `expires_in_days` outside 1..=90,
-    /// `CONFLICT` if registration is closed.
-    pub async fn create_invite(&self, actor: &Actor, expires_in_days: Option<u32>) -> Result<Invite> {
+    /// `CONFLICT` if registration is closed, or the idempotency key was used for something else.
+    pub async fn create_invite(
+        &self,
+        actor: &Actor,
+        expires_in_days: Option<u32>,
+        idempotency_key: Option<&str>,
+    ) -> Result<Invite> {
         actor.admin()?;
         let days = expires_in_days.unwrap_or(INVITE_DAYS);
         if !(1..=MAX_INVITE_DAYS).contains(&days) {
@@ -50,20 +60,21 @@ impl Admin<'_> {
             return Err(Error::conflict("registration is closed, so an invitation cannot be used")
                 .with_hint("set registration to invite"));
         }
+        let once = Idempotent::read(self.ctx, actor, "invite.create", &days, idempotency_key)?;
         let invite = new_token(TokenKind::Invite, &self.ctx.random);
         let hash = TokenHash::of(invite.expose());
         let expires_at = self.ctx.store.now() + Duration::from_secs(u64::from(days) * 24 * 60 * 60);
         let entry = self.ctx.audit(actor, Action::InviteCreated).detail(json!({ "expires_at": expires_at }));
         let subject = actor.principal();
-        let write = self.ctx.store.write(move |tx| {
-            Box::pin(async move {
-                tx.accounts().insert_one_time(Purpose::Invite, &hash, &subject, expires_at).await?;
-                tx.audit().add(&entry).await
-            })
-        });
-        write.await?;
         let mut url = self.ctx.config.public_url.join("login").map_err(Error::internal)?;
         url.set_fragment(Some(&format!("invite={}", invite.expose())));
-        Ok(Invite { invite, url: Secret::new(url), expires_at })
+        let write = idempotency::write_once(&self.ctx.store, once, move |tx| {
+            Box::pin(async move {
+                tx.accounts().insert_one_time(Purpose::Invite, &hash, &subject, expires_at).await?;
+                tx.audit().add(&entry).await?;
+                Ok(Invite { invite, url: Secret::new(url), expires_at })
+            })
+        });
+        write.await
     }
 }

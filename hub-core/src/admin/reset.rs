@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use url::Url;
 
@@ -11,6 +12,7 @@ use crate::{
     access::Actor,
     error::{Error, ErrorCode, Result},
     id::UserId,
+    idempotency::{self, Idempotent},
     model::audit::Action,
     secret::{Secret, TokenHash, TokenKind, new_token},
     store::accounts::Purpose,
@@ -21,9 +23,10 @@ use crate::{
 pub const RESET_LINK_LIFETIME: Duration = Duration::from_secs(60 * 60);
 
 /// A link with which one person sets their password, once. This is its only sight.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ResetLink {
     /// The page to open. The token follows the `#`, which browsers do not send.
+    #[serde(with = "idempotency::exposed")]
     pub url: Secret,
     /// Until when.
     pub expires_at: Timestamp,
@@ -32,33 +35,42 @@ pub struct ResetLink {
 impl Admin<'_> {
     /// Makes a link with which a user sets a new password
     /// ([`Accounts::reset_password`](crate::accounts::Accounts::reset_password)), and ends those made before. Until
-    /// it is used nothing else changes.
+    /// it is used nothing else changes. `idempotency_key` is the caller's `Idempotency-Key`: the same key for the same
+    /// user gives the first link again.
     ///
     /// # Errors
-    /// `FORBIDDEN` unless the caller is an administrator, and for the caller's own account; `NOT_FOUND`.
-    pub async fn create_reset_link(&self, actor: &Actor, id: UserId) -> Result<ResetLink> {
+    /// `FORBIDDEN` unless the caller is an administrator, and for the caller's own account; `NOT_FOUND`; `CONFLICT` when
+    /// the idempotency key was used for something else.
+    pub async fn create_reset_link(
+        &self,
+        actor: &Actor,
+        id: UserId,
+        idempotency_key: Option<&str>,
+    ) -> Result<ResetLink> {
         actor.admin()?;
         if actor.user().is_ok_and(|acting| acting.user_id == id) {
             return Err(Error::new(ErrorCode::Forbidden, "you cannot create a reset link for yourself")
                 .with_hint("change your own with PUT /api/user/password"));
         }
+        let once = Idempotent::read(self.ctx, actor, "reset_link.create", &id, idempotency_key)?;
         let token = new_token(TokenKind::Reset, &self.ctx.random);
         let hash = TokenHash::of(token.expose());
         let expires_at = self.ctx.store.now() + RESET_LINK_LIFETIME;
         let entry = self.ctx.audit(actor, Action::ResetLinkCreated).target(id, "");
         let entry = entry.detail(json!({ "expires_at": expires_at }));
         let subject = id.to_string();
-        let write = self.ctx.store.write(move |tx| {
+        let url = page(&self.ctx.config.public_url, &token)?;
+        let write = idempotency::write_once(&self.ctx.store, once, move |tx| {
             Box::pin(async move {
                 tx.users().find(id).await?.ok_or_else(|| Error::not_found("user"))?;
                 let mut accounts = tx.accounts();
                 accounts.delete_one_time(Purpose::Reset, &subject).await?;
                 accounts.insert_one_time(Purpose::Reset, &hash, &subject, expires_at).await?;
-                tx.audit().add(&entry).await
+                tx.audit().add(&entry).await?;
+                Ok(ResetLink { url, expires_at })
             })
         });
-        write.await?;
-        Ok(ResetLink { url: page(&self.ctx.config.public_url, &token)?, expires_at })
+        write.await
     }
 }
 

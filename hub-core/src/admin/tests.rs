@@ -101,7 +101,7 @@ async fn of_fifty_tries_to_use_an_invitation_one_succeeds() {
     config.registration = crate::config::Registration::Invite;
     let builder = Hub::builder().store(StoreConfig::Sqlite(folder.path().join("hub.db"))).secret_key([7; 32]);
     let hub = builder.config(config).open().await.unwrap();
-    let invite = hub.admin().create_invite(&Actor::Operator, None).await.unwrap().invite;
+    let invite = hub.admin().create_invite(&Actor::Operator, None, None).await.unwrap().invite;
     let (accounts, invite, client) = (hub.accounts(), &invite, &ClientInfo::default());
     let tries = (0..50).map(|n| {
         let new =

@@ -115,9 +115,7 @@ impl Apps<'_> {
             let setup = format!("{hub}/api/apps/{}/oauth/setup?bot_id={bot_id}", app.id);
             return Ok(Install::AtTheApp(setup));
         }
-        let once = idempotency_key
-            .map(|key| Idempotent::new(self.ctx, actor, "app.install", &(bot_id, &new), key))
-            .transpose()?;
+        let once = Idempotent::read(self.ctx, actor, "app.install", &(bot_id, &new), idempotency_key)?;
         let (app_token, token) = NewToken::generate(self.ctx, None);
         let id = self.ctx.ids.next();
         let (ctx, entry) = (self.ctx.clone(), self.ctx.audit(actor, Action::AppInstalled));

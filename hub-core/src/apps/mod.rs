@@ -116,9 +116,7 @@ impl<'h> Apps<'h> {
         idempotency_key: Option<&str>,
     ) -> Result<CreatedApp> {
         let owner = actor.user()?.user_id;
-        let once = idempotency_key
-            .map(|key| Idempotent::new(self.ctx, actor, "app.create", &new, key))
-            .transpose()?;
+        let once = Idempotent::read(self.ctx, actor, "app.create", &new, idempotency_key)?;
         let mut created = self.draft(owner, new).await?;
         let chosen = !created.app.slug.is_empty();
         let end = created.app.id.to_string().to_lowercase();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Apps, installation::find};
@@ -12,6 +13,7 @@ use crate::{
     context::Context,
     error::{Error, ErrorCode, Result},
     id::{AppId, BotId},
+    idempotency::{self, Idempotent},
     model::{
         app::NewToken,
         revocation::{Revocation, Revoked},
@@ -29,9 +31,10 @@ pub fn token_prefix(last4: &str) -> String {
 }
 
 /// The answer to a replacement; the only sight of the new token.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegeneratedToken {
     /// The new token.
+    #[serde(with = "idempotency::exposed")]
     pub app_token: Secret,
     /// Until when the old one stays valid; absent when it ended at once.
     pub old_token_expires_at: Option<Timestamp>,
@@ -57,28 +60,33 @@ fn switched_off() -> Error {
 
 impl Apps<'_> {
     /// Gives an app on a bot a new token. The old one ends at once, or after `grace_hours`; of two old tokens only
-    /// the newer lives on. Parallel calls leave exactly one current token.
+    /// the newer lives on. Parallel calls leave exactly one current token. `idempotency_key` is the caller's
+    /// `Idempotency-Key`: the same key with the same request gives the first answer again, new token included.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` on `grace_hours` outside 1..=72, `NOT_FOUND`.
+    /// `INVALID_PARAMS` on `grace_hours` outside 1..=72, `NOT_FOUND`, `CONFLICT` when the idempotency key was used for
+    /// something else.
     pub async fn regenerate_token(
         &self,
         actor: &Actor,
         bot_id: BotId,
         app_id: AppId,
         grace_hours: Option<u32>,
+        idempotency_key: Option<&str>,
     ) -> Result<RegeneratedToken> {
         let scope = actor.scope()?;
         if grace_hours.is_some_and(|hours| !(1..=MAX_GRACE_HOURS).contains(&hours)) {
             return Err(Error::invalid("grace_hours", format!("must be between 1 and {MAX_GRACE_HOURS}")));
         }
+        let wanted = (bot_id, app_id, grace_hours);
+        let once = Idempotent::read(self.ctx, actor, "app.regenerate_token", &wanted, idempotency_key)?;
         let now = self.ctx.store.now();
         let old_token_expires_at =
             grace_hours.map(|hours| now + Duration::from_secs(u64::from(hours) * 60 * 60));
         let (app_token, new) = NewToken::generate(self.ctx, old_token_expires_at);
         let entry = self.ctx.audit(actor, Action::AppTokenRegenerated);
         let revocation_id = self.ctx.ids.next();
-        let write = self.ctx.store.write(move |tx| {
+        let write = idempotency::write_once(&self.ctx.store, once, move |tx| {
             async move {
                 tx.channels().begin_change(scope, bot_id).await?;
                 let installation = find(tx, scope, bot_id, app_id).await?;
@@ -87,12 +95,13 @@ impl Apps<'_> {
                 tx.audit().add(&entry.detail(json!({ "grace_hours": grace_hours }))).await?;
                 let revoked = Revoked::Installation(installation.id);
                 tx.revocations().add(&Revocation { id: revocation_id, revoked, at: now }).await?;
-                Ok(revoked)
+                Ok((installation.id, RegeneratedToken { app_token, old_token_expires_at }))
             }
             .boxed()
         });
-        self.ctx.tell_revoked(write.await?);
-        Ok(RegeneratedToken { app_token, old_token_expires_at })
+        let (installation, regenerated) = write.await?;
+        self.ctx.tell_revoked(Revoked::Installation(installation));
+        Ok(regenerated)
     }
 
     /// An app on a bot, for the operator of the hub, who needs no token to act for it.

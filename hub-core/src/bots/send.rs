@@ -81,9 +81,7 @@ impl Bots<'_> {
         let file = new.media.as_ref().map(Attachment::fingerprint);
         let token = token.as_ref().map(TokenHash::as_str);
         let input = (bot_id, &new.to_user_id, &new.content, token, new.format, file, new.trace_id);
-        let key = idempotency_key
-            .map(|key| Idempotent::new(self.ctx, actor, "bot.send", &input, key))
-            .transpose()?;
+        let key = Idempotent::read(self.ctx, actor, "bot.send", &input, idempotency_key)?;
         let mut read = self.ctx.store.read().await?;
         let bot = read.bots().find(owner, bot_id).await?.ok_or_else(|| Error::not_found("bot"))?;
         if let Some(key) = &key

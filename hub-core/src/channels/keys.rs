@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Channels;
@@ -12,6 +13,7 @@ use crate::{
     context::Context,
     error::{Error, ErrorCode, Result},
     id::{BotId, ChannelId},
+    idempotency::{self, Idempotent},
     model::{channel::NewKey, revocation::Revoked},
     secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
     time::Timestamp,
@@ -27,9 +29,10 @@ pub fn key_prefix(last4: &str) -> String {
 }
 
 /// The answer to a key replacement; the only sight of the new key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegeneratedKey {
     /// The new key.
+    #[serde(with = "idempotency::exposed")]
     pub api_key: Secret,
     /// Until when the old one stays valid; absent when it ended at once.
     pub old_key_expires_at: Option<Timestamp>,
@@ -47,44 +50,49 @@ impl NewKey {
 
 impl Channels<'_> {
     /// Gives a channel a new key. The old one ends at once, or after `grace_hours`; of two old keys only the newer
-    /// lives on. Parallel calls leave exactly one current key.
+    /// lives on. Parallel calls leave exactly one current key. `idempotency_key` is the caller's `Idempotency-Key`: the
+    /// same key with the same request gives the first answer again, new channel key included.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` on `grace_hours` outside 1..=72, `NOT_FOUND`.
+    /// `INVALID_PARAMS` on `grace_hours` outside 1..=72, `NOT_FOUND`, `CONFLICT` when the idempotency key was used for
+    /// something else.
     pub async fn regenerate_key(
         &self,
         actor: &Actor,
         bot_id: BotId,
         id: ChannelId,
         grace_hours: Option<u32>,
+        idempotency_key: Option<&str>,
     ) -> Result<RegeneratedKey> {
         let scope = actor.scope()?;
         if grace_hours.is_some_and(|hours| !(1..=MAX_GRACE_HOURS).contains(&hours)) {
             return Err(Error::invalid("grace_hours", "must be between 1 and 72"));
         }
+        let wanted = (bot_id, id, grace_hours);
+        let once = Idempotent::read(self.ctx, actor, "channel.regenerate_key", &wanted, idempotency_key)?;
         let old_key_expires_at =
             grace_hours.map(|hours| self.ctx.store.now() + Duration::from_secs(u64::from(hours) * 60 * 60));
         let (api_key, new) = NewKey::generate(self.ctx, old_key_expires_at);
         let revocation = self.ctx.revocation(Revoked::Channel(id));
         let entry = self.ctx.audit(actor, Action::ChannelKeyRegenerated).target(id, "");
         let entry = entry.detail(json!({ "grace_hours": grace_hours }));
-        self.ctx
-            .store
-            .write(move |tx| {
-                async move {
-                    tx.channels().begin_change(scope, bot_id).await?;
-                    if !tx.channels().replace_key(bot_id, id, &new).await? {
-                        return Err(Error::not_found("channel"));
-                    }
-                    tx.audit().add(&entry).await?;
-                    tx.revocations().add(&revocation).await
+        let revoked = revocation.revoked;
+        let write = idempotency::write_once(&self.ctx.store, once, move |tx| {
+            async move {
+                tx.channels().begin_change(scope, bot_id).await?;
+                if !tx.channels().replace_key(bot_id, id, &new).await? {
+                    return Err(Error::not_found("channel"));
                 }
-                .boxed()
-            })
-            .await?;
-        self.ctx.tell_revoked(revocation.revoked);
+                tx.audit().add(&entry).await?;
+                tx.revocations().add(&revocation).await?;
+                Ok(RegeneratedKey { api_key, old_key_expires_at })
+            }
+            .boxed()
+        });
+        let regenerated = write.await?;
+        self.ctx.tell_revoked(revoked);
         self.ctx.node.wake.hint(Hint::Bot(bot_id));
-        Ok(RegeneratedKey { api_key, old_key_expires_at })
+        Ok(regenerated)
     }
 
     /// Who presents this key. A text that was never handed out costs no query.

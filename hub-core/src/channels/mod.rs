@@ -105,13 +105,14 @@ impl<'h> Channels<'h> {
         let (ctx, made_key) = (self.ctx.clone(), key.clone());
         let make = move || new.into_record(&ctx, bot_id, &made_key);
         let record = self.ctx.computations.run(make).await??;
-        let once = idempotency_key
-            .map(|key| {
-                let wanted =
-                    (record.wanted(), secrets.each_ref().map(|hash| hash.as_ref().map(TokenHash::as_str)));
-                Idempotent::new(self.ctx, actor, "channel.create", &wanted, key)
-            })
-            .transpose()?;
+        let secrets = secrets.each_ref().map(|hash| hash.as_ref().map(TokenHash::as_str));
+        let once = Idempotent::read(
+            self.ctx,
+            actor,
+            "channel.create",
+            &(record.wanted(), secrets),
+            idempotency_key,
+        )?;
         let mut channel = channel::show(record.clone(), Default::default(), Vec::new(), key.at)?;
         channel.webhook_generated_secret = generated;
         let most = self.ctx.config.max_channels;

@@ -16,7 +16,7 @@ use crate::{
     },
     page::PageRequest,
     testing::{Receiver, TestBot, TestHub},
-    traces::TraceQuery,
+    traces::{ReplayTo, TraceQuery},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -117,7 +117,8 @@ async fn a_replay_is_delivered_and_a_send_of_the_owner_is_sent() {
     world.hub.say(&world.bot, "hello");
     let trace = world.delivered(1).await.remove(0);
     let traces = world.hub.hub().traces();
-    let replay = traces.replay(&world.ada, world.bot.id, trace.trace_id, None).await.unwrap();
+    let replay =
+        traces.replay(&world.ada, world.bot.id, trace.trace_id, ReplayTo::Webhook, None).await.unwrap();
     world
         .hub
         .until("the replay", async || {

@@ -126,9 +126,7 @@ impl Plugins<'_> {
     ) -> Result<Plugin> {
         let (author_id, scope) = (actor.user()?.user_id, actor.scope()?);
         let wanted = (&new.name, &new.description, &new.version, content_hash(&new.script));
-        let once = idempotency_key
-            .map(|key| Idempotent::new(self.ctx, actor, "plugin.submit", &wanted, key))
-            .transpose()?;
+        let once = Idempotent::read(self.ctx, actor, "plugin.submit", &wanted, idempotency_key)?;
         let checked = self.check(actor, new).await?;
         let now = self.ctx.store.now();
         let (name, name_key) = (checked.name.clone(), name_key(&checked.name));

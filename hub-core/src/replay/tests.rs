@@ -30,7 +30,7 @@ use crate::{
     signing::Received,
     testing::{Receiver, TestHub},
     time::{Clock, ManualClock, Timestamp},
-    traces::TraceQuery,
+    traces::{ReplayTo, TraceQuery},
 };
 
 const URL: &str = "http://receiver.test/again";
@@ -335,7 +335,8 @@ async fn through_the_hub_each_replay_is_a_delivery_of_its_own() {
     let new = NewSend { content: "from the channel".to_owned(), ..NewSend::default() };
     let sent = hub.hub().bots().send(&client, bot.id, new, None).await.unwrap();
     let of_send = traces.get(&ada, bot.id, sent.trace_id).await.unwrap();
-    let refused = traces.replay(&ada, bot.id, sent.trace_id, Some("http://receiver.test/x")).await;
+    let refused =
+        traces.replay(&ada, bot.id, sent.trace_id, ReplayTo::Url("http://receiver.test/x"), None).await;
     assert_eq!(refused.unwrap_err().code(), crate::ErrorCode::Conflict);
     let (summary, reports) = run(&Replay::default(), vec![Recording::new(of_send, None)], &carrier).await;
     assert!(summary.totals.skipped == 1 && reports[0].reason.contains("a send"), "{reports:?}");

@@ -12,6 +12,7 @@ use crate::{
     id::{BotId, TraceId},
     model::trace::{Trace, TraceStatus},
     time::{Clock, Instant},
+    traces::ReplayTo,
 };
 
 /// First pause between two looks at a trace; each further one is twice as long.
@@ -58,7 +59,8 @@ pub struct AsActor {
 #[async_trait]
 impl ReplayingHub for AsActor {
     async fn replay(&self, trace: &Trace, to: Option<&str>) -> Result<TraceId> {
-        self.hub.traces().replay(&self.actor, trace.bot_id, trace.trace_id, to).await
+        let to = to.map_or(ReplayTo::Webhook, ReplayTo::Url);
+        self.hub.traces().replay(&self.actor, trace.bot_id, trace.trace_id, to, None).await
     }
 
     async fn trace(&self, bot_id: BotId, id: TraceId) -> Result<Trace> {

@@ -61,9 +61,7 @@ impl Traces<'_> {
     ) -> Result<BulkReplay> {
         let owner = actor.user()?.user_id;
         let wanted = (format!("{selection:?}"), to, dry_run);
-        let once = idempotency_key
-            .map(|key| Idempotent::new(self.ctx, actor, "replay.start", &wanted, key))
-            .transpose()?;
+        let once = Idempotent::read(self.ctx, actor, "replay.start", &wanted, idempotency_key)?;
         if let Some(key) = &once
             && let Some(first) = key.first_answer(&mut self.ctx.store.read().await?).await?
         {

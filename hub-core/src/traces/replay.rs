@@ -1,5 +1,6 @@
 //! Replaying the message of a trace.
 
+use serde::Serialize;
 use serde_json::Value;
 use url::Position;
 
@@ -9,6 +10,7 @@ use crate::{
     egress::CheckedUrl,
     error::{Error, Result},
     id::{BotId, ChannelId, MessageId, TraceId},
+    idempotency::{self, Idempotent},
     model::{
         sinks::SinkId,
         trace::{Step, StepName, Trace, TraceStatus, steps_text},
@@ -24,54 +26,82 @@ use crate::{
 /// The outcome of a delivery that its owner cancelled.
 const CANCELLED: &str = "cancelled";
 
+/// Where a replay delivers to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum ReplayTo<'a> {
+    /// The channel's webhook.
+    Webhook,
+    /// Another URL, to which the channel's credentials are not sent.
+    Url(&'a str),
+    /// The channel's model: the sender gets another answer.
+    Model,
+}
+
 fn not_parked() -> Error {
     Error::conflict("no delivery of this trace is parked")
         .with_hint("a delivery is parked when it has left its lane after a failed attempt")
 }
 
 impl Traces<'_> {
-    /// Delivers the message of a trace again through the same channel, as it is configured now, optionally to
-    /// another URL. The new delivery has a trace of its own and overtakes or delays nothing.
+    /// Delivers the message of a trace again through the same channel, as it is configured now. The new delivery has
+    /// its own trace and overtakes or delays nothing. `idempotency_key` is the caller's `Idempotency-Key`: the same key
+    /// with the same request gives the first trace again.
     ///
     /// # Errors
     /// `NOT_FOUND` for a trace the actor may not see, `CONFLICT` when it tells of a send, no channel was involved or
-    /// its webhook has no URL, `INVALID_PARAMS` when `to` is not an acceptable URL.
+    /// the channel's sink is off, or the idempotency key was used for something else; `INVALID_PARAMS` when the URL is
+    /// not acceptable.
     pub async fn replay(
         &self,
         actor: &Actor,
         bot_id: BotId,
         id: TraceId,
-        to: Option<&str>,
+        to: ReplayTo<'_>,
+        idempotency_key: Option<&str>,
     ) -> Result<TraceId> {
         let (trace, channel_id) = self.replayable(actor, bot_id, id).await?;
-        let target = to.map(|to| self.ctx.egress.check_url(to)).transpose()?;
-        let shown = target.as_ref().map(shown);
-        let channel =
-            self.ctx.store.read().await?.channels().find(actor.scope()?, bot_id, channel_id).await?;
-        let channel = channel.ok_or_else(|| Error::not_found("channel"))?;
-        if to.is_none() && !channel.webhook()?.enabled {
-            return Err(Error::conflict("the channel's webhook is off; switch it on or name a URL"));
+        let once = Idempotent::read(self.ctx, actor, "trace.replay", &(bot_id, id, to), idempotency_key)?;
+        let mut read = self.ctx.store.read().await?;
+        if let Some(key) = &once
+            && let Some(first) = key.first_answer(&mut read).await?
+        {
+            return Ok(first);
         }
+        let channel = read.channels().find(actor.scope()?, bot_id, channel_id).await?;
+        drop(read);
+        let channel = channel.ok_or_else(|| Error::not_found("channel"))?;
+        let (sink, url, shown) = match to {
+            ReplayTo::Webhook if !channel.webhook()?.enabled => {
+                return Err(Error::conflict("the channel's webhook is off; switch it on or name a URL"));
+            }
+            ReplayTo::Model if !channel.ai()?.enabled => {
+                return Err(Error::conflict("the channel's AI sink is off; switch it on"));
+            }
+            ReplayTo::Webhook => (SinkId::Webhook, None, None),
+            ReplayTo::Url(url) => (SinkId::Webhook, Some(url), Some(shown(&self.ctx.egress.check_url(url)?))),
+            ReplayTo::Model => (SinkId::Ai, None, Some("the model".to_owned())),
+        };
         let detail = serde_json::json!({ "replay_of": id, "to": shown });
-        self.store_replay(trace, channel_id, SinkId::Webhook, to, detail).await
-    }
-
-    /// Lets the channel's model answer the message of a trace again, as the channel is configured now: the sender
-    /// gets another answer.
-    ///
-    /// # Errors
-    /// `NOT_FOUND` for a trace the actor may not see, `CONFLICT` when no channel was involved or its AI sink is
-    /// off.
-    pub async fn replay_to_model(&self, actor: &Actor, bot_id: BotId, id: TraceId) -> Result<TraceId> {
-        let (trace, channel_id) = self.replayable(actor, bot_id, id).await?;
-        let channel =
-            self.ctx.store.read().await?.channels().find(actor.scope()?, bot_id, channel_id).await?;
-        let channel = channel.ok_or_else(|| Error::not_found("channel"))?;
-        if !channel.ai()?.enabled {
-            return Err(Error::conflict("the channel's AI sink is off; switch it on"));
-        }
-        let detail = serde_json::json!({ "replay_of": id, "to": "the model" });
-        self.store_replay(trace, channel_id, SinkId::Ai, None, detail).await
+        let (now, trace_id) = (self.ctx.store.now(), self.ctx.ids.next());
+        let replay = Replay {
+            id: self.ctx.ids.next(),
+            message_id: trace.message_id,
+            bot_id,
+            channel_id,
+            sink,
+            target_url: url.map(str::to_owned),
+            now,
+            trace: new_trace(trace_id, (id, trace.message_id, bot_id, channel_id), now, detail),
+        };
+        let write = idempotency::write_once(&self.ctx.store, once, move |tx| {
+            Box::pin(async move {
+                tx.deliveries().insert_replay(&replay).await?;
+                Ok(trace_id)
+            })
+        });
+        let trace_id = write.await?;
+        self.ctx.node.wake.hint(Hint::Delivery(bot_id));
+        Ok(trace_id)
     }
 
     /// Makes a parked delivery due now.
@@ -131,35 +161,6 @@ impl Traces<'_> {
             ));
         }
         Ok((trace, channel_id))
-    }
-
-    async fn store_replay(
-        &self,
-        trace: Trace,
-        channel_id: ChannelId,
-        sink: SinkId,
-        to: Option<&str>,
-        detail: Value,
-    ) -> Result<TraceId> {
-        let (now, bot_id, trace_id) = (self.ctx.store.now(), trace.bot_id, self.ctx.ids.next());
-        let source = (trace.trace_id, trace.message_id, bot_id, channel_id);
-        let new_trace = new_trace(trace_id, source, now, detail);
-        let replay = Replay {
-            id: self.ctx.ids.next(),
-            message_id: trace.message_id,
-            bot_id,
-            channel_id,
-            sink,
-            target_url: to.map(str::to_owned),
-            now,
-            trace: new_trace,
-        };
-        self.ctx
-            .store
-            .write(move |tx| Box::pin(async move { tx.deliveries().insert_replay(&replay).await }))
-            .await?;
-        self.ctx.node.wake.hint(Hint::Delivery(bot_id));
-        Ok(trace_id)
     }
 }
 

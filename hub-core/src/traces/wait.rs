@@ -89,6 +89,7 @@ mod tests {
         error::ErrorCode,
         model::sinks::WebhookUpdate,
         testing::{Receiver, TestHub},
+        traces::ReplayTo,
     };
 
     const WITHIN: Duration = Duration::from_secs(5);
@@ -111,7 +112,7 @@ mod tests {
         // It has ended already: nothing is waited for.
         let id = first.trace_id;
         assert_eq!(traces.wait(&ada, bot.id, id, Duration::ZERO).await.unwrap(), first);
-        let again = traces.replay(&ada, bot.id, id, None).await.unwrap();
+        let again = traces.replay(&ada, bot.id, id, ReplayTo::Webhook, None).await.unwrap();
         let again = traces.wait(&ada, bot.id, again, WITHIN).await.unwrap();
         assert_eq!((again.status, again.replay_of), (TraceStatus::Ok, Some(id)));
     }

@@ -87,7 +87,7 @@ pub async fn requests(stage: &Stage, ledger: &mut Ledger) {
     }
 }
 
-/// A key that was used for another request.
+/// A key used again, for the same request and for another.
 pub async fn repetitions(stage: &Stage, ledger: &mut Ledger) {
     for operation in operations() {
         if !operation.described["parameters"].to_string().contains("Idempotency-Key") {
@@ -111,10 +111,30 @@ pub async fn repetitions(stage: &Stage, ledger: &mut Ledger) {
         if let Some(app) = second.get_mut("app_id") {
             *app = stage.known("app").into();
         }
-        for (body, status) in [(first, operation.entry().answers), (second, 409)] {
-            let answer = stage.ask_once(&operation, &operation.id, &body).await;
-            ledger.expect(&operation, &answer, status, "a key that was used");
+        let mut path = stage.path(&operation);
+        let mut other_path = path.clone();
+        match operation.id.as_str() {
+            "createInvite" => second = json!({ "expires_in_days": 1 }),
+            "replayTrace" => second = json!({ "url": "http://receiver.test/other" }),
+            "createResetLink" => other_path = path.replace(stage.known("user"), &stage.other_user),
+            // The replaced credential stays valid for the operations that follow.
+            "regenerateChannelKey" | "regenerateAppToken" => {
+                path = stage.path_with(&operation, "grace_hours=2");
+                other_path = stage.path_with(&operation, "grace_hours=1");
+            }
+            _ => {}
         }
+        let mut answers = Vec::new();
+        for (path, body, status) in [
+            (&path, &first, operation.entry().answers),
+            (&path, &first, operation.entry().answers),
+            (&other_path, &second, 409),
+        ] {
+            let answer = stage.ask_once(&operation, path, body).await;
+            ledger.expect(&operation, &answer, status, "a key that was used");
+            answers.push(answer.json["data"].clone());
+        }
+        assert_eq!(answers[0], answers[1], "{}: the first response again", operation.id);
     }
 }
 

@@ -114,11 +114,12 @@ impl Stage {
         .await
     }
 
-    /// A call by ada with an idempotency key.
-    pub async fn ask_once(&self, operation: &Operation, key: &str, body: &Value) -> Answer {
+    /// A call by ada with an idempotency key; a null body is none.
+    pub async fn ask_once(&self, operation: &Operation, path: &str, body: &Value) -> Answer {
         let (name, value) = self.credential(operation, &self.ada);
-        self.ask(operation, &self.path(operation), |request| {
-            request.header(name, value).header("Idempotency-Key", key).body_json(body)
+        self.ask(operation, path, |request| {
+            let request = request.header(name, value).header("Idempotency-Key", &operation.id);
+            if body.is_null() { request } else { request.body_json(body) }
         })
         .await
     }

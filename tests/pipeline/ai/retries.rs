@@ -3,7 +3,7 @@
 use hub_core::{
     ErrorCode,
     channels::{NewChannel, sinks::AiUpdate},
-    traces::TraceStatus,
+    traces::{ReplayTo, TraceStatus},
 };
 use serde_json::json;
 
@@ -110,10 +110,12 @@ async fn what_cannot_pass_is_given_up_at_once() {
     hub.receiver.always(MODEL, said("Hello!"));
     let off = AiUpdate { enabled: false, ..own_model() };
     hub.hub.channels().set_ai(&hub.owner, bot.id, channel, off).await.unwrap();
-    let refused = hub.hub.traces().replay_to_model(&hub.owner, bot.id, dead.trace_id).await.unwrap_err();
+    let refused =
+        hub.hub.traces().replay(&hub.owner, bot.id, dead.trace_id, ReplayTo::Model, None).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Conflict);
     hub.hub.channels().set_ai(&hub.owner, bot.id, channel, own_model()).await.unwrap();
-    let replay = hub.hub.traces().replay_to_model(&hub.owner, bot.id, dead.trace_id).await.unwrap();
+    let replay =
+        hub.hub.traces().replay(&hub.owner, bot.id, dead.trace_id, ReplayTo::Model, None).await.unwrap();
     assert_eq!(hub.wait_sent(&bot, 1).await[0].text, "Hello!");
     let trace = hub.wait_trace(&bot, channel, |trace| trace.trace_id == replay && trace.attempts == 1).await;
     assert_eq!((trace.status, trace.replay_of), (TraceStatus::Ok, Some(dead.trace_id)));

@@ -267,7 +267,7 @@ async fn a_client_ends_with_its_key_its_channel_or_its_sink() {
     channels.update(&stage.ada, bot, channel, on).await.unwrap();
 
     let mut listener = stage.listen(None).await;
-    let new = channels.regenerate_key(&stage.ada, bot, channel, Some(1)).await.unwrap();
+    let new = channels.regenerate_key(&stage.ada, bot, channel, Some(1), None).await.unwrap();
     stage.settle(|| listener.head_changed()).await;
     assert_eq!(listener.news(), None, "the old key has an hour left");
     stage.hub.clock().advance(Duration::from_secs(3600));

@@ -29,11 +29,11 @@ async fn a_replaced_key_ends_at_once_or_after_its_grace() {
     let id = created.channel.id;
     let works = async |key: &crate::secret::Secret| channels.authenticate_key(key.expose()).await.is_ok();
 
-    let second = channels.regenerate_key(&ada(), BOT, id, None).await.unwrap();
+    let second = channels.regenerate_key(&ada(), BOT, id, None, None).await.unwrap();
     assert_eq!(second.old_key_expires_at, None);
     assert!(works(&second.api_key).await && !works(&created.api_key).await);
 
-    let third = channels.regenerate_key(&ada(), BOT, id, Some(2)).await.unwrap();
+    let third = channels.regenerate_key(&ada(), BOT, id, Some(2), None).await.unwrap();
     assert_eq!(third.old_key_expires_at, Some(world.clock.now() + 2 * HOUR));
     assert!(works(&third.api_key).await && works(&second.api_key).await);
     let last4 = &third.api_key.last4();
@@ -42,12 +42,17 @@ async fn a_replaced_key_ends_at_once_or_after_its_grace() {
     assert!(works(&third.api_key).await && !works(&second.api_key).await);
 
     // A replacement without grace ends an old key that still had some.
-    let fourth = channels.regenerate_key(&ada(), BOT, id, Some(72)).await.unwrap();
-    let fifth = channels.regenerate_key(&ada(), BOT, id, None).await.unwrap();
+    let fourth = channels.regenerate_key(&ada(), BOT, id, Some(72), None).await.unwrap();
+    let fifth = channels.regenerate_key(&ada(), BOT, id, None, None).await.unwrap();
     assert!(works(&fifth.api_key).await && !works(&fourth.api_key).await && !works(&third.api_key).await);
 
+    // A repeated call replaces nothing.
+    let sixth = channels.regenerate_key(&ada(), BOT, id, None, Some("once")).await.unwrap();
+    assert_eq!(channels.regenerate_key(&ada(), BOT, id, None, Some("once")).await.unwrap(), sixth);
+    assert!(works(&sixth.api_key).await && !works(&fifth.api_key).await);
+
     for hours in [0, 73] {
-        let outcome = channels.regenerate_key(&ada(), BOT, id, Some(hours)).await;
+        let outcome = channels.regenerate_key(&ada(), BOT, id, Some(hours), None).await;
         assert_eq!(fields(outcome), ["grace_hours"]);
     }
 }
@@ -59,7 +64,7 @@ async fn replacements_at_the_same_time_leave_one_key() {
     let ada = ada();
     let created = world.create("a").await;
     for (grace, alive) in [(None, 1), (Some(1), 2)] {
-        let calls = (0..20).map(|_| channels.regenerate_key(&ada, BOT, created.channel.id, grace));
+        let calls = (0..20).map(|_| channels.regenerate_key(&ada, BOT, created.channel.id, grace, None));
         let outcomes = futures_util::future::join_all(calls).await;
         let keys: Vec<RegeneratedKey> = outcomes.into_iter().map(Result::unwrap).collect();
         let mut working = Vec::new();

@@ -201,7 +201,7 @@ async fn what_is_not_yours_does_not_exist() {
         for (n, outcome) in outcomes.into_iter().enumerate() {
             assert_eq!(code(outcome), ErrorCode::NotFound, "{n} {actor:?} {bot} {id}");
         }
-        assert_eq!(code(channels.regenerate_key(&actor, bot, id, None).await), ErrorCode::NotFound);
+        assert_eq!(code(channels.regenerate_key(&actor, bot, id, None, None).await), ErrorCode::NotFound);
         assert_eq!(code(channels.delete(&actor, bot, id).await), ErrorCode::NotFound);
     }
     for actor in [eve, client] {
@@ -244,7 +244,7 @@ async fn every_change_raises_the_revision_of_the_rules_and_wakes_the_workers() {
     changed("webhook").await;
     channels.set_ai(&ada(), BOT, id, AiUpdate::default()).await.unwrap();
     changed("ai").await;
-    channels.regenerate_key(&ada(), BOT, id, None).await.unwrap();
+    channels.regenerate_key(&ada(), BOT, id, None, None).await.unwrap();
     changed("key").await;
     channels.delete(&ada(), BOT, id).await.unwrap();
     changed("delete").await;

@@ -73,7 +73,7 @@ impl Inner {
         {
             // A token is shown once; the one from before the restart stays valid.
             let apps = self.hub.apps();
-            let token = apps.regenerate_token(&Actor::Operator, bot_id, app_id, Some(MAX_GRACE_HOURS));
+            let token = apps.regenerate_token(&Actor::Operator, bot_id, app_id, Some(MAX_GRACE_HOURS), None);
             let token = token.await?.app_token;
             return Ok(Fixture { bot_id, app_id, token, since: None, after: 0 });
         }

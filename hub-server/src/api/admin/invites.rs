@@ -2,13 +2,13 @@
 
 use hub_core::{Hub, admin::Invite};
 use poem::web::Data;
-use poem_openapi::{Object, OpenApi, types::Example};
+use poem_openapi::{Object, OpenApi, param::Header, types::Example};
 
 use crate::{
     api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{Body, Number, ShownOnce, Time, view},
+    wire::{Body, Number, ShownOnce, Text, Time, view},
 };
 
 /// Invitations.
@@ -41,15 +41,18 @@ view! {
 impl InvitesApi {
     /// Creates an invitation
     ///
-    /// It permits one registration on a hub whose registration is `invite`. `CONFLICT` if registration is closed.
+    /// It permits one registration on a hub whose registration is `invite`. `CONFLICT` if registration is closed. With
+    /// an `Idempotency-Key`, the same request within 24 hours returns the first response.
     #[oai(path = "/api/admin/invites", method = "post", operation_id = "createInvite")]
     async fn create(
         &self,
         hub: Data<&Hub>,
         admin: Administrator,
+        #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         body: Body<CreateInvite>,
     ) -> ApiResult<InviteView> {
-        ok(hub.admin().create_invite(&admin.0, body.0.expires_in_days.map(u32::from)).await?.into())
+        let (days, once) = (body.0.expires_in_days.map(u32::from), idempotency_key.0.as_deref());
+        ok(hub.admin().create_invite(&admin.0, days, once).await?.into())
     }
 }
 

@@ -2,13 +2,17 @@
 
 use hub_core::{Hub, admin::ResetLink};
 use poem::web::Data;
-use poem_openapi::{Object, OpenApi, param::Path, types::Example};
+use poem_openapi::{
+    Object, OpenApi,
+    param::{Header, Path},
+    types::Example,
+};
 
 use crate::{
     api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{ShownOnce, Time, UserId, view},
+    wire::{ShownOnce, Text, Time, UserId, view},
 };
 
 /// Links for resetting a password.
@@ -33,14 +37,16 @@ impl ResetLinksApi {
     ///
     /// It works once, for one hour; a later one replaces it. Administrators cannot choose a password for another
     /// user. When the link is used, all sessions of the user are revoked. For one's own account it is `FORBIDDEN`.
+    /// With an `Idempotency-Key`, the same request within 24 hours returns the first response.
     #[oai(path = "/api/admin/users/:id/reset-link", method = "post", operation_id = "createResetLink")]
     async fn create(
         &self,
         hub: Data<&Hub>,
         admin: Administrator,
         id: Path<UserId>,
+        #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
     ) -> ApiResult<ResetLinkView> {
-        ok(hub.admin().create_reset_link(&admin.0, id.0.0).await?.into())
+        ok(hub.admin().create_reset_link(&admin.0, id.0.0, idempotency_key.0.as_deref()).await?.into())
     }
 }
 

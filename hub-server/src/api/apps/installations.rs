@@ -92,7 +92,7 @@ impl InstallationsApi {
     /// Replaces the token of an app on a bot
     ///
     /// The new token is shown only in this response. The old one stops working at once, or after `grace_hours` (1 to
-    /// 72).
+    /// 72). With an `Idempotency-Key`, the same request within 24 hours returns the first response.
     #[oai(
         path = "/api/bots/:id/apps/:appId/regenerate-token",
         method = "post",
@@ -106,12 +106,10 @@ impl InstallationsApi {
         #[oai(name = "appId")] app_id: Path<AppId>,
         /// How long the old token stays valid; not at all if absent.
         grace_hours: Query<Option<Number<1, 72>>>,
+        #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
     ) -> ApiResult<RegeneratedTokenView> {
-        ok(hub
-            .apps()
-            .regenerate_token(&user.0, id.0.0, app_id.0.0, grace_hours.0.map(u32::from))
-            .await?
-            .into())
+        let (grace, once) = (grace_hours.0.map(u32::from), idempotency_key.0.as_deref());
+        ok(hub.apps().regenerate_token(&user.0, id.0.0, app_id.0.0, grace, once).await?.into())
     }
 
     /// Lists the calls of an app to the bot API

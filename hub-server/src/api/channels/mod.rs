@@ -121,7 +121,7 @@ impl ChannelsApi {
     /// Replaces the API key of a channel
     ///
     /// The new key is shown only in this response. The old one stops working at once, or after `grace_hours` (1 to
-    /// 72).
+    /// 72). With an `Idempotency-Key`, the same request within 24 hours returns the first response.
     #[oai(
         path = "/api/bots/:id/channels/:channelId/regenerate-key",
         method = "post",
@@ -135,12 +135,10 @@ impl ChannelsApi {
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         /// How long the old key stays valid; not at all if absent.
         grace_hours: Query<Option<Number<1, 72>>>,
+        #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
     ) -> ApiResult<RegeneratedKeyView> {
-        ok(hub
-            .channels()
-            .regenerate_key(&user.0, id.0.0, channel_id.0.0, grace_hours.0.map(u32::from))
-            .await?
-            .into())
+        let (grace, once) = (grace_hours.0.map(u32::from), idempotency_key.0.as_deref());
+        ok(hub.channels().regenerate_key(&user.0, id.0.0, channel_id.0.0, grace, once).await?.into())
     }
 
     /// Configures the WebSocket sink

@@ -7,7 +7,7 @@ use hub_core::{
 use poem::web::Data;
 use poem_openapi::{
     OpenApi,
-    param::{Path, Query},
+    param::{Header, Path, Query},
 };
 
 use super::Tag;
@@ -180,7 +180,8 @@ impl TracesApi {
     ///
     /// Through the same channel as it is configured now, optionally to another URL. With the sink `ai`, the model
     /// responds again, and the sender receives that response too. Responds when the new delivery is committed; see
-    /// the new trace for its outcome.
+    /// the new trace for its outcome. With an `Idempotency-Key`, the same request within 24 hours returns the first
+    /// response.
     #[oai(path = "/api/bots/:id/traces/:traceId/replay", method = "post", operation_id = "replayTrace")]
     async fn replay(
         &self,
@@ -191,17 +192,11 @@ impl TracesApi {
         /// Id of the trace.
         #[oai(name = "traceId")]
         trace_id: Path<wire::TraceId>,
+        #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         body: Body<ReplayTrace>,
     ) -> ApiResult<Replayed> {
-        let ReplayTrace { url, sink } = body.0;
-        let (traces, bot, trace) = (hub.traces(), id.0.0, trace_id.0.0);
-        let trace_id = match sink {
-            None | Some(ReplaySink::Webhook) => traces.replay(&user.0, bot, trace, url.as_deref()).await?,
-            Some(ReplaySink::Ai) if url.is_some() => {
-                return Err(Error::invalid("url", "is for the webhook; leave it out").into());
-            }
-            Some(ReplaySink::Ai) => traces.replay_to_model(&user.0, bot, trace).await?,
-        };
+        let (to, once) = (body.0.target()?, idempotency_key.0.as_deref());
+        let trace_id = hub.traces().replay(&user.0, id.0.0, trace_id.0.0, to, once).await?;
         ok(Replayed { trace_id: trace_id.into() })
     }
 }

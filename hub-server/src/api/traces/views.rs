@@ -1,6 +1,9 @@
 //! What the operations about traces return, and the values of their parameters.
 
-use hub_core::traces::{self, Expand, ExpandedTrace, Step, Trace};
+use hub_core::{
+    Error,
+    traces::{self, Expand, ExpandedTrace, ReplayTo, Step, Trace},
+};
 use poem_openapi::{
     Enum, Object,
     types::{Any, Example},
@@ -166,6 +169,21 @@ pub struct ReplayTrace {
     pub url: Option<Text<1, 2048>>,
     /// The sink that receives the message again; the webhook if absent.
     pub sink: Option<ReplaySink>,
+}
+
+impl ReplayTrace {
+    /// Where the replay delivers to.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` for a URL with the sink `ai`.
+    pub(crate) fn target(&self) -> Result<ReplayTo<'_>, Error> {
+        match (self.sink, self.url.as_deref()) {
+            (Some(ReplaySink::Ai), Some(_)) => Err(Error::invalid("url", "is for the webhook; leave it out")),
+            (Some(ReplaySink::Ai), None) => Ok(ReplayTo::Model),
+            (_, Some(url)) => Ok(ReplayTo::Url(url)),
+            (_, None) => Ok(ReplayTo::Webhook),
+        }
+    }
 }
 
 /// A sink for a replay.

@@ -139,7 +139,7 @@ fn key(ask: &Ask, channel: &Channel) -> Markup {
     html! {
         dl.facts { dt { (words.key_prefix) } dd { (code::id(&channel.api_key_prefix)) } }
         p.muted { (words.regenerate_help) }
-        (form.render(&form.field(&grace), words.regenerate))
+        (form.render(&html! { (form.once(ask)) (form.field(&grace)) }, words.regenerate))
     }
 }
 
@@ -148,7 +148,8 @@ async fn regenerate(ask: &Ask) -> Result<Answer, ApiError> {
     let words = &ask.words.channels;
     let grace = ask.form::<Replacement>()?.grace_hours.map(u32::from);
     let open = Open::of(ask).await?;
-    let new = ask.hub.channels().regenerate_key(&ask.actor, open.bot.id, open.channel.id, grace).await?;
+    let (bot, channel, once) = (open.bot.id, open.channel.id, ask.idempotency_key());
+    let new = ask.hub.channels().regenerate_key(&ask.actor, bot, channel, grace, once).await?;
     let key = new.api_key.expose();
     let main = html! {
         p { strong { (words.key_once) } }

@@ -15,10 +15,7 @@ use super::{
         time,
     },
 };
-use crate::{
-    api::traces::{ReplaySink, ReplayTrace},
-    envelope::ApiError,
-};
+use crate::{api::traces::ReplayTrace, envelope::ApiError};
 
 pub(super) mod explanation;
 mod step;
@@ -181,6 +178,7 @@ fn replay_form(ask: &Ask) -> Markup {
             h2 #replay-heading { (words.replay) }
             p { (words.replay_help) }
             form.fields method="post" data-enhance {
+                (form.once(ask))
                 (form.select("sink", words.sink, "webhook", &sinks))
                 (form.field(&url))
                 p.actions { button name="do" value="replay" aria-keyshortcuts="r" { (words.replay) } }
@@ -190,14 +188,9 @@ fn replay_form(ask: &Ask) -> Markup {
 }
 
 async fn replay(ask: &Ask) -> Result<Answer, ApiError> {
-    let ReplayTrace { url, sink } = ask.form::<ReplayTrace>()?;
-    let (traces, bot, trace) = (ask.hub.traces(), ask.id("bot")?, ask.id("trace")?);
-    let new = match sink {
-        None | Some(ReplaySink::Webhook) => traces.replay(&ask.actor, bot, trace, url.as_deref()).await?,
-        Some(ReplaySink::Ai) if url.is_some() => {
-            return Err(Error::invalid("url", "is for the webhook; leave it out").into());
-        }
-        Some(ReplaySink::Ai) => traces.replay_to_model(&ask.actor, bot, trace).await?,
-    };
+    let request = ask.form::<ReplayTrace>()?;
+    let (bot, trace) = (ask.id("bot")?, ask.id("trace")?);
+    let to = request.target()?;
+    let new = ask.hub.traces().replay(&ask.actor, bot, trace, to, ask.idempotency_key()).await?;
     Ok(ask.done_at(&format!("/console/traces/{bot}/{new}")))
 }
