@@ -22,11 +22,6 @@ use crate::{
 /// What takes an authenticator, a provider or two people at once, and the test that has them.
 pub const ELSEWHERE: &[(&str, u16, &str)] = &[
     (
-        "createInvite",
-        409,
-        "hub-server/src/api/admin/tests.rs where_registration_is_closed_an_invitation_is_worth_nothing",
-    ),
-    (
         "finishExternalLogin",
         403,
         "hub-server/src/api/external_tests.rs a_closed_house_lets_only_the_known_in",
