@@ -184,7 +184,7 @@ pub fn message(db: &Db, bot_id: BotId, peer: &str, key: &str, content: &str) -> 
         quoted: None,
         network_id: Some(key.to_owned()),
         dedupe_key: key.to_owned(),
-        private: Sealed::from("sealed".to_owned()),
+        private: Some(Sealed::from("sealed".to_owned())),
         status: "received",
         sent_at: START,
         created_at: START,

@@ -133,8 +133,8 @@ impl Bots<'_> {
         let mut parts: Vec<NewPart> = texts.into_iter().map(|text| NewPart::new(ids, text)).collect();
         parts.extend(file.clone().map(|file| NewPart::file(ids, file)));
         let message_id: MessageId = self.ctx.ids.next();
-        let private =
-            chosen.map(|token| private::seal(&self.ctx.sealer, message_id, Some(&token), &Secret::from("")));
+        let private = chosen
+            .and_then(|token| private::seal(&self.ctx.sealer, message_id, Some(&token), &Secret::from("")));
         let outbound = NewOutbound {
             message_id,
             bot_id,

@@ -109,8 +109,9 @@ impl Redactor {
                 MASK.to_owned()
             } else {
                 let text = String::from_utf8_lossy(value.as_bytes());
-                let text = Url::parse(&text).map_or_else(|_| self.text(&text), |url| self.url(&url));
-                cut(text, MAX_HEADER)
+                // Only these parts of a URL are masked.
+                let url = text.contains(['?', '@']).then(|| Url::parse(&text).ok()).flatten();
+                cut(url.map_or_else(|| self.text(&text), |url| self.url(&url)), MAX_HEADER)
             };
             (name.as_str().to_owned(), value)
         });

@@ -1,5 +1,7 @@
 //! What is secret in stored messages and contacts, and the places it is sealed for.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -10,17 +12,22 @@ use crate::{
 
 /// The secret half of a message: sealed as one JSON text, for the message's own row.
 #[derive(Serialize, Deserialize)]
-struct Private {
+struct Private<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    context_token: Option<String>,
-    raw: String,
+    context_token: Option<Cow<'a, str>>,
+    /// The network's own form, where the other columns do not contain all of it.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    raw: Cow<'a, str>,
 }
 
-/// Seals what is secret in a message for its row.
-pub(crate) fn seal(sealer: &Sealer, id: MessageId, token: Option<&Secret>, raw: &Secret) -> Sealed {
-    let private =
-        Private { context_token: token.map(|token| token.expose().to_owned()), raw: raw.expose().to_owned() };
-    sealer.seal(&place(id), &Secret::new(crate::text::json(&private)))
+/// Seals what is secret in a message for its row; `None` if nothing is. `raw` may be empty.
+pub(crate) fn seal(sealer: &Sealer, id: MessageId, token: Option<&Secret>, raw: &Secret) -> Option<Sealed> {
+    let (token, raw) = (token.map(Secret::expose), raw.expose());
+    if token.is_none() && raw.is_empty() {
+        return None;
+    }
+    let private = Private { context_token: token.map(Cow::Borrowed), raw: raw.into() };
+    Some(sealer.seal(&place(id), &Secret::new(crate::text::json(&private))))
 }
 
 /// The permission to answer a stored message, as far as it has one.
@@ -34,8 +41,8 @@ pub(crate) fn context_token(
 ) -> Result<Option<Secret>> {
     let Some(sealed) = sealed else { return Ok(None) };
     let text = sealer.open(&place(id), sealed)?;
-    let private: Private = serde_json::from_str(text.expose()).map_err(Error::internal)?;
-    Ok(private.context_token.map(Secret::new))
+    let private: Private<'_> = serde_json::from_str(text.expose()).map_err(Error::internal)?;
+    Ok(private.context_token.map(|token| Secret::new(token.into_owned())))
 }
 
 /// Where a person's permission to answer is sealed for.

@@ -353,7 +353,7 @@ pub enum MessageClass {
     Quarantined,
 }
 
-/// One part of a message as programs see it. Keys of media stay in [`InboundMessage::raw`].
+/// One part of a message as programs see it. Keys of media are in [`InboundMessage::media`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageItem {
     /// What the part is.
@@ -413,7 +413,8 @@ pub struct InboundMessage {
     pub context_token: Option<Secret>,
     /// When it was sent.
     pub sent_at: Timestamp,
-    /// The message as the network wrote it, with everything secret in it.
+    /// The message as the network wrote it, with everything secret in it, if the other fields do not contain all of
+    /// it: it could not be read, or has a part of a kind that the hub does not know. Empty otherwise.
     pub raw: Secret,
 }
 

@@ -90,8 +90,8 @@ pub struct MessageRow {
     pub network_id: Option<String>,
     /// Unique per bot.
     pub dedupe_key: String,
-    /// Sealed JSON text with the context token and the network's own form.
-    pub private: Sealed,
+    /// Sealed JSON text with the context token, and the network's own form of what could not be read.
+    pub private: Option<Sealed>,
     /// Status word.
     pub status: &'static str,
     /// When it was sent.
@@ -171,7 +171,7 @@ row!(MessageRow, |row| {
     Text quoted = row.quoted.as_deref(),
     Text network_id = row.network_id.as_deref(),
     Text dedupe_key = row.dedupe_key.as_str(),
-    Text private = row.private.as_str(),
+    Text private = row.private.as_ref().map(Sealed::as_str),
     Text status = row.status,
     Number sent_at = row.sent_at,
     Number created_at = row.created_at,

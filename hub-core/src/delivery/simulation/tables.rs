@@ -283,7 +283,7 @@ fn job_message(row: &MessageRow) -> JobMessage {
         content: row.content.clone(),
         items: row.items.clone(),
         quoted: row.quoted.clone(),
-        private: Some(row.private.clone()),
+        private: row.private.clone(),
         sent_at: row.sent_at,
     }
 }

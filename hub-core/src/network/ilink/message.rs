@@ -54,6 +54,10 @@ pub(super) fn parse(raw: &str, now: Timestamp) -> Parsed {
     let items: Vec<MessageItem> = wire_items.iter().map(read_item).collect();
     let media = wire_items.iter().enumerate().filter_map(|(index, item)| read_media(index, item));
     let sent_at = Some(fields.integer("create_time_ms")).filter(|at| *at > 0);
+    let kind = kind(&items);
+    let is_known = |kind| kind != MessageKind::Other;
+    let is_whole =
+        class != MessageClass::Quarantined && is_known(kind) && items.iter().all(|item| is_known(item.kind));
     let message = InboundMessage {
         dedupe_key: bounded(&with_class(dedupe_key, class)),
         network_id: fields.id("message_id").or_else(|| first_item_id(&wire_items)),
@@ -63,14 +67,14 @@ pub(super) fn parse(raw: &str, now: Timestamp) -> Parsed {
         user_name: String::new(),
         session_id: fields.text("session_id"),
         group_id: fields.text("group_id"),
-        kind: kind(&items),
+        kind,
         content: content(&items),
         media: media.take(MAX_MEDIA).collect(),
         quote: wire_items.iter().find_map(|item| read_quote(&item["ref_msg"])),
         items,
         context_token: Some(fields.text("context_token")).filter(|token| !token.is_empty()).map(Secret::new),
         sent_at: sent_at.map_or(now, Timestamp::from_millis),
-        raw: Secret::new(raw),
+        raw: Secret::new(if is_whole { "" } else { raw }),
     };
     Parsed { message, keyed_by_content: id.is_none() }
 }
