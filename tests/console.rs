@@ -16,6 +16,7 @@ use crate::{
     support::{binaries, process::Process},
 };
 
+mod below;
 mod budgets;
 mod criteria;
 mod recipes;
@@ -26,6 +27,8 @@ struct Demo {
     url: String,
     /// The control address of its simulator.
     sim: String,
+    /// The link for the first account, if it takes a setup token.
+    setup_link: String,
     /// A free port to which the hub may send webhooks.
     receiver: u16,
     _process: Process,
@@ -34,13 +37,16 @@ struct Demo {
 
 impl Demo {
     async fn start() -> Self {
+        Self::start_with("127.0.0.1:0", &[]).await
+    }
+
+    /// With another address and more settings.
+    async fn start_with(listen: &str, more: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().display().to_string();
-        let free = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let receiver = free.local_addr().unwrap().port();
-        drop(free);
+        let receiver = free_port();
         let allow = format!("127.0.0.1:{receiver}");
-        let settings = [
+        let mut settings = vec![
             ("HUB_EGRESS_ALLOW", allow.as_str()),
             ("HUB_DATA_DIR", data.as_str()),
             ("HUB_SIM_LISTEN", "127.0.0.1:0"),
@@ -50,14 +56,28 @@ impl Demo {
             ("HUB_RATE_AUTH_PER_ACCOUNT", "1000"),
         ];
         let program = binaries::program("hub-server");
-        let mut process = Process::start(&program, &["--listen", "127.0.0.1:0"], &settings);
+        settings.extend(more);
+        let mut process = Process::start(&program, &["--listen", listen], &settings);
         let url = process.wait_url().await;
         let log = process.log();
-        let started =
-            log.lines().find_map(|line| serde_json::from_str::<serde_json::Value>(line).ok()).unwrap();
+        let started = log.lines().find(|line| line.contains("hub-server started")).unwrap();
+        let started: serde_json::Value = serde_json::from_str(started).unwrap();
         let sim = format!("http://{}", started["simulator"].as_str().unwrap());
-        Self { url: url.replace("127.0.0.1", "localhost"), sim, receiver, _process: process, folder }
+        let setup_link = started["setup_link"].as_str().unwrap_or_default().to_owned();
+        Self {
+            url: url.replace("127.0.0.1", "localhost"),
+            sim,
+            setup_link,
+            receiver,
+            _process: process,
+            folder,
+        }
     }
+}
+
+fn free_port() -> u16 {
+    let free = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
+    free.local_addr().unwrap().port()
 }
 
 fn script(name: &str) -> PathBuf {
@@ -81,6 +101,7 @@ async fn run(name: &str, demo: &Demo, more: &[(&str, String)]) -> Option<(tempfi
         .env("CHROMIUM", chromium)
         .env("HUB_URL", &demo.url)
         .env("SIM_URL", &demo.sim)
+        .env("SETUP_LINK", &demo.setup_link)
         .env("RECEIVER_PORT", demo.receiver.to_string())
         .env("PAGES", pages.path())
         .env("PROGRAM", binaries::program("hub-server"))

@@ -11,7 +11,7 @@ use poem::{
 use crate::{
     AppSettings,
     api::{Api, qr_login::QrSockets},
-    console, docs,
+    below, console, docs,
     edge::Edge,
     files, login_page,
     mcp::Mcp,
@@ -79,7 +79,8 @@ pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> 
     };
     let inner =
         routes.data(hub.clone()).data(settings.clone()).data(Arc::clone(&limits)).data(QrSockets::default());
-    Edge::new(inner, hub, settings, limits, table)
+    let prefix = settings.path_prefix().to_owned();
+    below::Below::new(Edge::new(inner, hub, settings, limits, table), prefix)
 }
 
 /// The paths of the API alone, behind the [edge](crate::edge).

@@ -25,12 +25,14 @@ pub(crate) fn pages() -> Route {
 
 const PAGE: &str = "<!doctype html>
 <html lang=\"en\"><head><meta charset=\"utf-8\"><title>Message Hub API</title>
+<link rel=\"icon\" href=\"/favicon.svg\" type=\"image/svg+xml\">
 <link rel=\"stylesheet\" href=\"/docs/style.css\"></head>
 <body><div id=\"ui\"></div><noscript>The document is at <a href=\"/openapi.json\">/openapi.json</a>.</noscript>
 <script src=\"/docs/swagger-ui.js\"></script><script src=\"/docs/start.js\"></script></body></html>
 ";
 
-const START: &str = "SwaggerUIBundle({ dom_id: '#ui', url: '/openapi.json', deepLinking: true });\n";
+const START: &str = "SwaggerUIBundle({ dom_id: '#ui', \
+                     url: new URL('../openapi.json', document.currentScript.src).href, deepLinking: true });\n";
 
 /// Swagger UI sets style attributes and shows data: images; it runs no script but the two files.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; \

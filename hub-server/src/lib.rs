@@ -7,6 +7,7 @@ mod app_calls;
 #[cfg(test)]
 mod app_tests;
 pub mod banner;
+mod below;
 mod body_cap;
 pub mod boot;
 mod client;

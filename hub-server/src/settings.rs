@@ -75,6 +75,11 @@ impl Values {
         }
     }
 
+    /// The path of the public URL, which a reverse proxy strips, without the `/` at its end: empty or `/hub`.
+    pub(crate) fn path_prefix(&self) -> &str {
+        self.public_url.path().trim_end_matches('/')
+    }
+
     /// Whether users reach the hub by https: cookies are then `Secure`.
     pub fn is_https(&self) -> bool {
         self.public_url.scheme() == "https"

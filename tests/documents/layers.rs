@@ -34,7 +34,7 @@ const ORDER: [(&str, &str); 3] = [
         app_calls credentials look
         api mcp older_paths oauth_complete webhook_payload openapi docs     # endpoints
         console login_page                                                  # pages
-        routes edge metrics_page app in_process
+        routes edge metrics_page below app in_process
         config running banner boot command_line health otel logging         # the program
         service_manager with_simulator
         ",

@@ -326,7 +326,9 @@ impl Accounts<'_> {
         if url.scheme() != "https" && host != "localhost" {
             return Err(unfit("is plain http; browsers require https"));
         }
-        let builder = WebauthnBuilder::new(host, url).map_err(|_| unfit("cannot be used"))?;
+        // Browsers report an origin, which has no path.
+        let origin = url::Url::parse(&url.origin().ascii_serialization()).map_err(Error::internal)?;
+        let builder = WebauthnBuilder::new(host, &origin).map_err(|_| unfit("cannot be used"))?;
         builder.rp_name("Message Hub").build().map_err(|_| unfit("cannot be used"))
     }
 

@@ -86,9 +86,8 @@ impl Accounts<'_> {
         let qr_id = new_token(TokenKind::Qr, random).expose().to_owned();
         let poll_secret = new_token(TokenKind::QrPoll, random);
         let user_code = new_code(random);
-        let mut url = self.ctx.config.public_url.clone();
-        url.set_path("/login");
-        url.query_pairs_mut().clear().append_pair("qr", &qr_id);
+        let mut url = self.ctx.config.address("/login");
+        url.query_pairs_mut().append_pair("qr", &qr_id);
         let (qr_text, now) = (url.to_string(), self.ctx.store.now());
         let expires_at = now + LIFETIME;
         let (id, code, client) = (qr_id.clone(), user_code.clone(), client.cleaned());

@@ -66,7 +66,7 @@ impl Admin<'_> {
         let expires_at = self.ctx.store.now() + Duration::from_secs(u64::from(days) * 24 * 60 * 60);
         let entry = self.ctx.audit(actor, Action::InviteCreated).detail(json!({ "expires_at": expires_at }));
         let subject = actor.principal();
-        let mut url = self.ctx.config.public_url.join("login").map_err(Error::internal)?;
+        let mut url = self.ctx.config.address("/login");
         url.set_fragment(Some(&format!("invite={}", invite.expose())));
         let write = idempotency::write_once(&self.ctx.store, once, move |tx| {
             Box::pin(async move {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use url::Url;
 
 use super::Admin;
 use crate::{
@@ -59,7 +58,9 @@ impl Admin<'_> {
         let entry = self.ctx.audit(actor, Action::ResetLinkCreated).target(id, "");
         let entry = entry.detail(json!({ "expires_at": expires_at }));
         let subject = id.to_string();
-        let url = page(&self.ctx.config.public_url, &token)?;
+        // The token follows the `#`, which browsers do not send.
+        let mut url = self.ctx.config.address("/login/reset");
+        url.set_fragment(Some(token.expose()));
         let write = idempotency::write_once(&self.ctx.store, once, move |tx| {
             Box::pin(async move {
                 tx.users().find(id).await?.ok_or_else(|| Error::not_found("user"))?;
@@ -67,16 +68,9 @@ impl Admin<'_> {
                 accounts.delete_one_time(Purpose::Reset, &subject).await?;
                 accounts.insert_one_time(Purpose::Reset, &hash, &subject, expires_at).await?;
                 tx.audit().add(&entry).await?;
-                Ok(ResetLink { url, expires_at })
+                Ok(ResetLink { url: Secret::new(url), expires_at })
             })
         });
         write.await
     }
-}
-
-/// Where the page of the sign-in pages is that takes the token.
-fn page(public_url: &Url, token: &Secret) -> Result<Secret> {
-    let mut url = public_url.join("login/reset").map_err(Error::internal)?;
-    url.set_fragment(Some(token.expose()));
-    Ok(Secret::new(url))
 }

@@ -111,9 +111,9 @@ impl Apps<'_> {
         let scope = actor.scope()?;
         let app = self.installable(scope, bot_id, new.app_id).await?;
         if app.setup_url.is_some() {
-            let hub = self.ctx.config.public_url.as_str().trim_end_matches('/');
-            let setup = format!("{hub}/api/apps/{}/oauth/setup?bot_id={bot_id}", app.id);
-            return Ok(Install::AtTheApp(setup));
+            let mut setup = self.ctx.config.address(&format!("/api/apps/{}/oauth/setup", app.id));
+            setup.query_pairs_mut().append_pair("bot_id", &bot_id.to_string());
+            return Ok(Install::AtTheApp(setup.into()));
         }
         let once = Idempotent::read(self.ctx, actor, "app.install", &(bot_id, &new), idempotency_key)?;
         let (app_token, token) = NewToken::generate(self.ctx, None);

@@ -33,7 +33,7 @@ pub struct HubConfig {
     /// Whether the very first user must show the setup token: set when the server listens beyond loopback.
     pub setup_token_required: bool,
     /// Where people reach the hub: passkeys belong to its host, providers send people back to it, QR codes
-    /// and links to files lead to it.
+    /// and links to files lead to it. With a path when a reverse proxy serves the hub below it.
     pub public_url: Url,
     /// External providers to sign in with.
     #[cfg(feature = "providers")]
@@ -108,6 +108,17 @@ impl HubConfig {
 }
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl HubConfig {
+    /// The public URL of a path of the hub, which begins with `/`.
+    pub fn address(&self, path: &str) -> Url {
+        let mut url = self.public_url.clone();
+        url.set_path(&format!("{}{path}", self.public_url.path().trim_end_matches('/')));
+        url.set_query(None);
+        url.set_fragment(None);
+        url
+    }
+}
 
 impl Default for HubConfig {
     fn default() -> Self {

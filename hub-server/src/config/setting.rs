@@ -46,7 +46,11 @@ const fn fileable(name: &'static str, value: &'static str, help: &'static str) -
 /// Every setting, in the order of help and of `hub.toml`.
 pub const SETTINGS: &[Setting] = &[
     plain("listen", "ADDR:PORT,…", "Addresses to listen on, separated by commas"),
-    plain("public_url", "URL", "URL at which users reach the hub; https ends development mode"),
+    plain(
+        "public_url",
+        "URL",
+        "URL at which users reach the hub, with a path if a proxy strips one; https ends development mode",
+    ),
     plain("data_dir", "DIR", "Directory of the database and the key"),
     // `hub-server --database-url` is part of the interface; a URL with a password belongs into a file.
     fileable("database_url", "URL", "postgres://… or sqlite://PATH; default: a file in the data directory"),

@@ -82,6 +82,23 @@ fn all_problems_are_reported_at_once() {
 }
 
 #[test]
+fn a_public_url_may_have_a_plain_path() {
+    for (written, read) in [
+        ("https://hub.example", "https://hub.example/"),
+        ("https://hub.example/hub", "https://hub.example/hub/"),
+        ("https://hub.example:8443/a/b-c_2/", "https://hub.example:8443/a/b-c_2/"),
+    ] {
+        let config = load(&[("public_url", written)], &[], None).unwrap();
+        assert_eq!(config.public_url.unwrap().as_str(), read);
+    }
+    for refused in ["/hub?x=1", "/hub#x", "/a//b", "/a b", "/a'b", "/ä", "/a&b"] {
+        let problems = load(&[("public_url", &format!("https://hub.example{refused}"))], &[], None).unwrap_err();
+        assert!(problems.problems[0].contains("plain path"), "{problems}");
+    }
+    assert!(load(&[("public_url", "https://ann:secret@hub.example")], &[], None).is_err());
+}
+
+#[test]
 fn metrics_are_off_until_they_are_configured() {
     let config = load(&[], &[], None).unwrap();
     assert!(config.metrics_listen.is_none() && config.metrics_token.is_none());

@@ -92,14 +92,20 @@ pub(super) fn read_url(text: &str) -> Result<Url, String> {
     }
 }
 
-/// An origin: the hub serves the root of its host.
+/// An origin, with a path if a reverse proxy serves the hub below it. The result ends with `/`.
 pub(super) fn read_public_url(text: &str) -> Result<Url, String> {
-    let url = read_url(text)?;
-    let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-    if !bare || !url.username().is_empty() || url.password().is_some() {
+    let mut url = read_url(text)?;
+    // What needs no escaping in a URL or in a page.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+    let path = format!("{}/", url.path().trim_end_matches('/'));
+    let is_bare = url.query().is_none() && url.fragment().is_none() && !path.contains("//");
+    if !is_bare || !path.bytes().all(is_plain) || !url.username().is_empty() || url.password().is_some() {
         let origin = url.origin().ascii_serialization();
-        return Err(format!("must have scheme, host and port only: {origin}"));
+        return Err(format!(
+            "must have a scheme, a host, and only a port and a plain path besides: {origin}"
+        ));
     }
+    url.set_path(&path);
     Ok(url)
 }
 

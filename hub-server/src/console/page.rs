@@ -256,9 +256,9 @@ impl Endpoint for Served {
 impl Served {
     fn ask(&self, request: &Request, actor: Actor, look: Look) -> Ask {
         let query = request.uri().query().unwrap_or_default();
+        let settings = request.data::<AppSettings>().expect("every request has the settings").clone();
         Ask {
             hub: request.data::<Hub>().expect("every request has the hub").clone(),
-            settings: request.data::<AppSettings>().expect("every request has the settings").clone(),
             limits: request.data::<Arc<RateLimits>>().expect("every request has the limits").clone(),
             actor,
             client: request.data::<Client>().cloned().map(ClientInfo::from).unwrap_or_default(),
@@ -268,7 +268,10 @@ impl Served {
             path: request.uri().path().to_owned(),
             request_id: request.data::<RequestId>().map_or_else(String::new, |id| id.0.to_string()),
             is_fragment: request.headers().contains_key("x-fragment"),
-            accepts_gzip: request.header(header::ACCEPT_ENCODING).is_some_and(|text| text.contains("gzip")),
+            // A page below a path is changed on its way out.
+            accepts_gzip: settings.path_prefix().is_empty()
+                && request.header(header::ACCEPT_ENCODING).is_some_and(|text| text.contains("gzip")),
+            settings,
             params: request.path_params().unwrap_or_default(),
             query: url::form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
             submitted: None,

@@ -51,11 +51,11 @@ async function entered(me, path = wanted()) {
     at('entrance-title').textContent = document.querySelector('#sign-in [type=submit]').textContent;
   }
   if (path && !query.has('qr')) {
-    location.assign(path);
+    location.assign(base + path);
     return;
   }
   at('who').textContent = me.display_name === me.username ? me.username : `${me.display_name} (${me.username})`;
-  at('go-on').href = path ?? '/console';
+  at('go-on').href = base + (path ?? '/console');
   if (query.has('qr')) {
     await openCode();
     return;
@@ -103,7 +103,7 @@ async function showQr() {
 }
 
 function watch(login) {
-  const path = new URL('/api/auth/qr/status', location.href);
+  const path = new URL(`${base}/api/auth/qr/status`, location.href);
   path.protocol = path.protocol.replace('http', 'ws');
   path.search = new URLSearchParams({ qr_id: login.qr_id, poll_secret: login.poll_secret });
   const own = new WebSocket(path);

@@ -8,6 +8,8 @@ const spoken = Object.fromEntries(textsOf('name'));
 // The hub's own sentences in the page's language, where that is not English.
 const told = textsOf('told');
 const query = new URLSearchParams(location.search);
+// The path below which a reverse proxy serves the hub.
+const base = document.documentElement.dataset.base ?? '';
 
 function say(name) {
   at('problem').textContent = '';
@@ -24,7 +26,7 @@ function complain(text) {
 async function ask(method, path, body) {
   let answer;
   try {
-    answer = await fetch(path, {
+    answer = await fetch(base + path, {
       method,
       headers: body === undefined ? {} : { 'Content-Type': 'application/json' },
       body: body === undefined ? undefined : JSON.stringify(body),

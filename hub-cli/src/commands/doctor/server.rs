@@ -102,11 +102,12 @@ async fn ask(base: &Url) -> Result<Answer, String> {
 fn origin(subject: &Subject<'_>, document: &Value, shown: &str) -> Outcome {
     let id = OF_SERVER[0];
     let says = document["servers"][0]["url"].as_str().and_then(|url| Url::parse(url).ok());
-    let Some(says) = says.map(|url| url.origin().ascii_serialization()) else {
+    let base = |url: &Url| url.as_str().trim_end_matches('/').to_owned();
+    let Some(says) = says.as_ref().map(base) else {
         return Outcome::failed(id, format!("the server at {shown} is not a hub"));
     };
     let wanted = match &subject.config.public_url {
-        Some(url) => url.origin().ascii_serialization(),
+        Some(url) => base(url),
         None => shown.to_owned(),
     };
     // All names of this machine are equivalent.
@@ -119,7 +120,7 @@ fn origin(subject: &Subject<'_>, document: &Value, shown: &str) -> Outcome {
         id,
         format!("the public URL of the server is {says}, but in the settings of this machine {wanted}"),
     )
-    .advise("set public_url to the scheme, host and port that users type; then restart the server")
+    .advise("set public_url to the scheme, host, port and path that users type; then restart the server")
 }
 
 fn clock(answer: &Answer, asked_at: Timestamp) -> Outcome {

@@ -239,10 +239,7 @@ impl<'h> Accounts<'h> {
 
     /// Where the provider sends people back to: from the public URL alone, one per provider.
     fn callback_url(self, provider: &Provider) -> Url {
-        let mut url = self.ctx.config.public_url.clone();
-        url.set_path(&format!("/api/auth/callback/{}", provider.name));
-        url.set_query(None);
-        url
+        self.ctx.config.address(&format!("/api/auth/callback/{}", provider.name))
     }
 
     /// 256 random bits in 43 characters that need no escaping.

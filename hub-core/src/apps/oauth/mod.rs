@@ -178,7 +178,7 @@ impl Apps<'_> {
             .append_pair("app_id", &id.to_string())
             .append_pair("bot_id", &bot_id.to_string())
             .append_pair("state", &state)
-            .append_pair("return_url", &format!("{hub}/oauth/complete"));
+            .append_pair("return_url", self.ctx.config.address("/oauth/complete").as_str());
         Ok(url.into())
     }
 

@@ -1,7 +1,7 @@
 // Single keys. Each does what a visible control does: elements name their key in `aria-keyshortcuts`.
 
 import { load } from './live.js';
-import { say, word } from './page.js';
+import { base, say, word } from './page.js';
 
 /** The second key after `g`, and the page of the navigation to which it leads. */
 const PLACES = new Map([
@@ -73,7 +73,7 @@ export function removeWhenClosed(dialog) {
 
 /** The key help over the page; the page with the same if it cannot be loaded. */
 async function help() {
-  const address = '/console/help/keys';
+  const address = `${base}/console/help/keys`;
   const { page } = await load(address, 'main').catch(() => ({ page: null }));
   const content = page?.querySelector('[data-region="main"]');
   if (!content) return location.assign(address);
@@ -107,7 +107,7 @@ export function press(key) {
   const isPlace = performance.now() - lastG < SEQUENCE;
   lastG = key === 'g' ? performance.now() : -SEQUENCE;
   if (isPlace) {
-    const link = find(`nav.rail a[href="${PLACES.get(key) ?? ''}"]`);
+    const link = find(`nav.rail a[href="${base}${PLACES.get(key) ?? ''}"]`);
     if (link) return link.click();
   }
   if (key === 'j') return move(1);

@@ -2,7 +2,7 @@
 // A region has a name (`data-region`) and the events on which it depends (`data-live`): kinds, or `kind:id`. On such an
 // event the page is requested again, and what changed in the region is replaced. The pages work without it.
 
-import { announce, prepare, word } from './page.js';
+import { announce, base, prepare, word } from './page.js';
 
 /** @typedef {'connecting' | 'live' | 'polling' | 'offline' | 'signed_out'} State */
 /** @typedef {{ type: string, id?: string, resync?: boolean, [name: string]: unknown }} HubEvent */
@@ -204,7 +204,7 @@ async function refresh() {
   let interval = MIN_INTERVAL;
   try {
     const { page, status, address } = await load(location.href, names.join(' '));
-    if (address.pathname.startsWith('/login')) return note({ state: 'signed_out' });
+    if (address.pathname.startsWith(`${base}/login`)) return note({ state: 'signed_out' });
     if (status === 200) {
       for (const name of names) {
         const [here, there] = [region(document, name), region(page, name)];
@@ -298,7 +298,7 @@ function expectHello() {
 
 function follow() {
   leads = true;
-  source = new EventSource(position ? `/api/events?after=${encodeURIComponent(position)}` : '/api/events');
+  source = new EventSource(`${base}/api/events${position ? `?after=${encodeURIComponent(position)}` : ''}`);
   expectHello();
   /** @param {Event} received */
   const receive = (received) => {

@@ -1,6 +1,9 @@
 // What every page has: buttons that copy, times in the time zone of the browser, menus that close, the keyboard.
 // The pages work without it.
 
+/** The path below which a reverse proxy serves the hub. */
+export const base = document.documentElement.dataset.base ?? '';
+
 /** The word of the page that a template contains. @param {string} name */
 export const word = (name) => {
   const template = document.querySelector(`template[data-word="${name}"]`);

@@ -3,7 +3,7 @@
 
 import { isVisible, removeWhenClosed } from './keys.js';
 import { load } from './live.js';
-import { word } from './page.js';
+import { base, word } from './page.js';
 
 /** @typedef {{ group: string, text: string, rank: number, run: () => void }} Entry */
 
@@ -43,15 +43,15 @@ function commands() {
 
 /** What the search of the hub finds. @param {string} text @returns {Promise<Entry[]>} */
 async function search(text) {
-  const address = `/console/find?${new URLSearchParams({ q: text })}`;
+  const address = `${base}/console/find?${new URLSearchParams({ q: text })}`;
   const answer = await load(address, 'main').catch(() => null);
   if (!answer || answer.status !== 200) return [];
   const group = word('found');
   // An id leads to its page.
-  if (answer.address.pathname !== '/console/find') {
+  if (answer.address.pathname !== `${base}/console/find`) {
     return [{ group, text: textOf(answer.page.querySelector('h1') ?? answer.page.body), rank: 0, run: () => location.assign(answer.address) }];
   }
-  const links = [...answer.page.querySelectorAll('[data-region="main"] a[href^="/console"]')];
+  const links = [...answer.page.querySelectorAll(`[data-region="main"] a[href^="${base}/console"]`)];
   return links.map((link) => {
     const to = link.getAttribute('href') ?? '';
     return { group, text: textOf(link), rank: 0, run: () => location.assign(to) };

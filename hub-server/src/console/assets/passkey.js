@@ -26,7 +26,8 @@ function answerOf(credential, names) {
 
 /** What the hub says to a step of a registration. @param {string} step @param {object} body */
 export async function register(step, body) {
-  const answer = await fetch(`/api/auth/passkey/register/${step}`, {
+  const base = document.documentElement.dataset.base ?? '';
+  const answer = await fetch(`${base}/api/auth/passkey/register/${step}`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify(body),
