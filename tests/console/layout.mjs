@@ -1,7 +1,7 @@
 // What a page looks like, as text: its landmarks, sections, headings, tables and controls in their order, with the places
 // of all that is laid out by rules and not by the length of a text. Pictures would depend on the version of the browser.
 // Names that people chose, numbers and times are left out, and so is all but the first row of a list: a description
-// stays the same until a page changes.
+// stays the same until a page changes. Places are in steps of eight pixels, left edge and width.
 
 export function describe() {
   const BLOCKS = 'header, nav, main, section, form, fieldset, dl, table, details, figure, dialog, pre';
@@ -22,7 +22,9 @@ export function describe() {
     const label = element.labels?.[0] ?? document.getElementById(element.getAttribute('aria-labelledby'));
     return label ? words(label) : (element.getAttribute('aria-label') ?? '').replace(/\d+/g, '#');
   };
+  // How wide the parts of the header are depends on their texts.
   const place = (element) => {
+    if (element.parentElement.closest('header')) return '';
     const box = element.getBoundingClientRect();
     return `${steps(box.left + scrollX)}+${steps(box.width)}`;
   };
