@@ -92,6 +92,7 @@ const ACCESS: &[(&str, Access)] = &[
     ("listTraces", User),
     ("getTrace", User),
     ("findTrace", User),
+    ("getTraceCase", User),
     ("listAllTraces", User),
     ("explainMessage", User),
     ("startReplay", User),

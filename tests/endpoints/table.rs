@@ -90,6 +90,8 @@ pub const TABLE: &[Entry] = &[
     entry("listTraces", none, 200),
     entry("getTrace", none, 200),
     entry("findTrace", none, 200),
+    // No plugin ran.
+    entry("getTraceCase", none, 404),
     entry("listAllTraces", none, 200),
     entry("explainMessage", none, 200),
     entry("startReplay", |stage| json!({ "trace_ids": [stage.known("traceId")] }), 200),

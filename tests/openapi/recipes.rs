@@ -77,7 +77,7 @@ const WANTED: [(&str, &str); 7] = [
 ];
 
 /// Operations whose right answer here is a refusal that otherwise means that a recipe is wrong.
-const REFUSED: [(&str, u16, &str); 14] = [
+const REFUSED: [(&str, u16, &str); 15] = [
     ("startExternalLogin", 404, "the hub has no provider"),
     ("finishExternalLogin", 404, "the hub has no provider"),
     ("unlinkAccount", 404, "nothing is linked"),
@@ -85,6 +85,7 @@ const REFUSED: [(&str, u16, &str); 14] = [
     ("finishPasskeyRegistration", 400, "the example is that of a login, which has the same schema"),
     ("exchangeAppCode", 400, "the code of the example was never given out: `invalid_grant`"),
     ("verifyAppUrl", 502, "nothing answers at the app's address"),
+    ("getTraceCase", 404, "no plugin ran in the trace"),
     ("getReplay", 404, "the replay of the example was never started"),
     ("deleteChannelClient", 404, "no client is connected"),
     ("scanSimBind", 404, "the simulator is another process"),

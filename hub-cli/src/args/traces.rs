@@ -184,7 +184,7 @@ pub struct TracesDiffArgs {
 #[command(
     after_help = "Examples:\n  hub-cli traces to-test tr_01KAJ6Z8QH0000000000000000 --out cases\n  hub-cli traces to-test tr_01KAJ6Z8QH0000000000000000 --script tagger.js --out cases\n
 Review the files before you share them: names inside a text are not recognized.\n\nSee also: hub-cli plugins test, hub-cli debug request --trace",
-    add = Ends(&[(0, "written"), (2, "no plugin is named and several ran"), (6, "a file exists already or cannot be written")]),
+    add = Ends(&[(0, "written"), (2, "no plugin is named and several ran"), (6, "the trace is pending, or a file exists already or cannot be written")]),
     add = Fields::own(&["trace_id", "plugin", "files"])
 )]
 pub struct TracesToTestArgs {

@@ -6,7 +6,7 @@ use hub_core::{
     Error, ErrorCode,
     id::{BotId, TraceId},
     page::{MAX_LIMIT, Page},
-    replay::{RecordedMessage, Recording, ReplayingHub},
+    replay::{RecordedMessage, Recording, ReplayingHub, case::TraceCase},
     traces::{Trace, TraceQuery},
 };
 use serde_json::{Value, json};
@@ -112,6 +112,13 @@ impl Client {
             Err(failure) if failure.exit == Exit::NotFound => Err(Self::no_trace(id)),
             found => read(found?),
         }
+    }
+
+    /// The test case of the plugin that ran in a trace; `plugin` is its name, where several ran.
+    pub async fn trace_case(&self, id: TraceId, plugin: Option<String>) -> Result<TraceCase, Failure> {
+        let bot = self.trace(None, id).await?.bot_id;
+        let path = format!("/api/bots/{bot}/traces/{id}/case");
+        read(self.call("GET", &path, &[("plugin", plugin)], &Value::Null).await?)
     }
 
     /// The newest bots.

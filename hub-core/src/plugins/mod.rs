@@ -19,6 +19,7 @@ pub mod diff;
 pub mod gate;
 mod installation;
 pub mod manifest;
+pub mod outcome;
 mod permission;
 mod record;
 pub mod request;

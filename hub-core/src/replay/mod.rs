@@ -22,6 +22,7 @@
 //! ```
 
 mod carrier;
+pub mod case;
 mod compare;
 mod fakes;
 mod message;

@@ -1,13 +1,11 @@
 //! `--expect`: the expected result of a hook, in a file.
 
+use hub_core::plugins::outcome::expectation;
 use serde_json::{Value, json};
 
 use super::Tried;
 use crate::{
-    commands::{
-        plugins::{cases::compare, run::expectation},
-        read_file,
-    },
+    commands::{plugins::cases::compare, read_file},
     exit::{Exit, Failure},
     printer::{Printer, Tone},
     screen,

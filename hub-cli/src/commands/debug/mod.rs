@@ -9,7 +9,7 @@ use hub_core::{
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    plugins::run::{Mock, document, metadata, sandbox},
+    plugins::run::{Mock, metadata, sandbox},
     read_file,
 };
 use crate::{
@@ -126,7 +126,7 @@ async fn try_once(
     let gate = hosts.gate(&manifest, &run.url)?;
     let debugged = debug_with(sandbox, "cli", run, &manifest, &gate).await?;
     let draw = |debugged: &Debugged| view::draw(&input.script, &source, &manifest, debugged, printer);
-    let mut tried = Tried { document: document(&debugged), text: draw(&debugged), exit: Exit::Done };
+    let mut tried = Tried { document: debugged.document(), text: draw(&debugged), exit: Exit::Done };
     if debugged.error.is_some() {
         tried.exit = Exit::Failed;
     }

@@ -8,15 +8,15 @@ use hub_core::{
     plugins::{
         Manifest,
         debug::{DebugResponse, DebugRun, Debugged, debug_with},
+        outcome::millis,
     },
     sandbox::{FetchGate, PluginRequest, Sandbox},
     time::Stopwatch,
 };
 use serde_json::{Value, json};
 
-use super::{Tried, document};
+use super::Tried;
 use crate::{
-    commands::plugins::run::millis,
     exit::{Exit, Failure},
     screen,
 };
@@ -69,7 +69,7 @@ pub async fn send(
         "headers": response.headers,
         "body": response.body,
         "duration_ms": took,
-        "answered": answered.present.then(|| document(&answered)),
+        "answered": answered.present.then(|| answered.document()),
     });
     if answered.present || answered.error.is_some() {
         tried.say(&draw(&answered));

@@ -4,12 +4,13 @@ use hub_core::{
     plugins::{
         Manifest,
         debug::{DebugError, Debugged},
+        outcome::millis,
     },
     sandbox::{Limits, LogLevel, Reply},
 };
 
 use crate::{
-    commands::plugins::run::{changes, millis},
+    commands::plugins::run::changes,
     printer::{Printer, Tone},
     screen,
 };

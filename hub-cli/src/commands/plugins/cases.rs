@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use hub_core::{
-    plugins::debug::{DebugRun, Debugged, SAMPLE_URL},
+    plugins::{
+        debug::{DebugRun, Debugged, SAMPLE_URL},
+        outcome,
+    },
     sandbox::Sandbox,
 };
 use serde::Deserialize;
@@ -41,10 +44,10 @@ pub async fn run(args: &PluginsTestArgs, printer: &Printer) -> Result<Exit, Fail
         let case = read(&path)?;
         let debugged = make(&sandbox, &args.dir, &case).await?;
         let mut differences = Vec::new();
-        compare("", &case.expect, &run::document(&debugged), &mut differences);
+        compare("", &case.expect, &debugged.document(), &mut differences);
         failed |= !differences.is_empty();
         let result = if differences.is_empty() { "ok" } else { "differs" };
-        let took = run::millis(debugged.duration_us);
+        let took = outcome::millis(debugged.duration_us);
         rows.push(vec![name.clone(), result.to_owned(), format!("{took} ms"), differences.join("; ")]);
         items.push(json!({
             "case": name,

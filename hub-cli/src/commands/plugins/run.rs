@@ -1,27 +1,24 @@
-//! Runs a hook of a plugin in the sandbox of the server, with its limits; the outcome as JSON and as text.
+//! Runs a hook of a plugin in the sandbox of the server, with its limits; the outcome as text.
 
 use std::collections::BTreeMap;
 
 use hub_core::{
     plugins::{
-        Manifest, Permissions,
+        Manifest,
         debug::{DebugResponse, DebugRun, Debugged, debug, sample_message},
         diff, manifest,
     },
-    sandbox::{Body, PluginRequest, Reply, Sandbox, SandboxConfig, WorkerProgram},
+    sandbox::{PluginRequest, Sandbox, SandboxConfig, WorkerProgram},
     time::Clock,
 };
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use crate::{
     exit::Failure,
     printer::{Printer, Tone},
     screen,
 };
-
-/// The reproducible part of a run's outcome.
-const EXPECTED_FIELDS: [&str; 4] = ["request", "replies", "skipped", "state"];
 
 /// A response of a webhook, as in a file.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -69,78 +66,6 @@ pub fn metadata(path: &str, source: &str) -> Result<Manifest, Failure> {
             .map(|flaw| format!("{path}:{}:{}: {}", flaw.line, flaw.column, screen::clean(&flaw.message)));
         Failure::usage(lines.collect::<Vec<_>>().join("\n"))
     })
-}
-
-/// The result of a hook, as the debug endpoints respond.
-pub fn document(debugged: &Debugged) -> Value {
-    json!({
-        "hook": debugged.hook.as_str(),
-        "matched": debugged.matched,
-        "present": debugged.present,
-        "before": request_document(&debugged.before),
-        "request": debugged.request.as_ref().map(request_document),
-        "response": debugged.response,
-        "replies": debugged.replies.iter().map(reply_document).collect::<Vec<_>>(),
-        "skipped": debugged.skipped,
-        "logs": debugged.logs,
-        "state": debugged.state,
-        "error": debugged.error.as_ref().map(|error| json!({
-            "kind": error.kind,
-            "message": error.message,
-            "line": error.line,
-            "column": error.column,
-            "stack": error.stack,
-        })),
-        "duration_ms": millis(debugged.duration_us),
-        "memory_bytes": debugged.memory_bytes,
-        "permissions": permissions_document(&debugged.permissions),
-        "warnings": debugged.warnings.iter().map(|note| format!("line {}: {}", note.line, note.message)).collect::<Vec<_>>(),
-    })
-}
-
-fn request_document(request: &PluginRequest) -> Value {
-    let body = match &request.body {
-        Body::Empty => Value::Null,
-        Body::Text(text) => json!(text),
-        Body::Json(json) => json!(json),
-    };
-    json!({ "url": request.url, "method": request.method, "headers": request.headers, "body": body })
-}
-
-fn reply_document(reply: &Reply) -> Value {
-    match reply {
-        Reply::Text(text) => json!({ "type": "text", "text": text }),
-        Reply::DataUri(uri) => json!({ "type": "data_uri", "uri": uri }),
-        Reply::File { base64, filename } => {
-            json!({ "type": "base64", "filename": filename, "base64": base64 })
-        }
-        Reply::Forward => json!({ "type": "forward" }),
-    }
-}
-
-/// Microseconds as milliseconds with one decimal.
-#[expect(clippy::cast_precision_loss, reason = "a run lasts seconds")]
-pub fn millis(micros: u64) -> f64 {
-    (micros as f64 / 100.0).round() / 10.0
-}
-
-/// The permissions of a plugin.
-fn permissions_document(permissions: &Permissions) -> Value {
-    json!({
-        "grants": permissions.grants,
-        "matches": permissions.matches,
-        "connects": permissions.connects,
-        "timeout_ms": permissions.timeout_ms,
-        "words": permissions.words,
-    })
-}
-
-/// The reproducible part of a run's outcome, for later comparisons.
-pub fn expectation(document: &Value) -> Value {
-    let mut kept: Map<String, Value> =
-        EXPECTED_FIELDS.iter().map(|name| ((*name).to_owned(), document[*name].clone())).collect();
-    kept.insert("error".to_owned(), document["error"]["kind"].clone());
-    Value::Object(kept)
 }
 
 /// The request, with what the plugin changed.

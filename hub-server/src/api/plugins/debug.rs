@@ -7,8 +7,9 @@ use hub_core::{
     plugins::{
         debug::{DebugResponse, DebugRun, Debugged, SAMPLE_URL, sample_message},
         manifest::MAX_SOURCE,
+        outcome::reply_document,
     },
-    sandbox::{Body as PluginBody, LogLevel, PluginRequest, PluginResponse, Reply},
+    sandbox::{Body as PluginBody, LogLevel, PluginRequest, PluginResponse},
 };
 use poem::web::Data;
 use poem_openapi::{
@@ -264,17 +265,6 @@ impl From<PluginRequest> for DebuggedRequest {
     }
 }
 
-fn reply(reply: Reply) -> Any<Value> {
-    Any(match reply {
-        Reply::Text(text) => json!({ "type": "text", "text": text }),
-        Reply::DataUri(uri) => json!({ "type": "data_uri", "uri": uri }),
-        Reply::File { base64, filename } => {
-            json!({ "type": "base64", "filename": filename, "base64": base64 })
-        }
-        Reply::Forward => json!({ "type": "forward" }),
-    })
-}
-
 const fn level(level: LogLevel) -> &'static str {
     match level {
         LogLevel::Debug => "debug",
@@ -299,7 +289,7 @@ impl From<Debugged> for DebuggedView {
             request: debugged.request.map(Into::into),
             before: debugged.before.into(),
             response: debugged.response.map(Into::into),
-            replies: debugged.replies.into_iter().map(reply).collect(),
+            replies: debugged.replies.iter().map(|reply| Any(reply_document(reply))).collect(),
             skipped: debugged.skipped,
             matched: debugged.matched,
             present: debugged.present,

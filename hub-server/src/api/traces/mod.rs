@@ -1,7 +1,10 @@
 //! Traces of a bot.
 
+use std::sync::Arc;
+
 use hub_core::{
     Error, Hub,
+    replay::case::trace_case,
     traces::{Expand, TraceQuery, TraceSearch, Traces},
 };
 use poem::web::Data;
@@ -14,14 +17,15 @@ use super::Tag;
 use crate::{
     credentials::User,
     envelope::{ApiResult, ok},
+    rate_limit::RateLimits,
     wire::{self, Body, CountedPage, Cursor, Limit, Text, page_request},
 };
 
 mod views;
 
 pub use views::{
-    ListedTrace, Order, ReplaySink, ReplayTrace, Replayed, StepName, StepView, TraceDetail, TraceExpansion,
-    TraceStatus, TraceView,
+    ListedTrace, Order, ReplaySink, ReplayTrace, Replayed, StepName, StepView, TraceCaseView, TraceDetail,
+    TraceExpansion, TraceStatus, TraceView,
 };
 
 /// Traces.
@@ -174,6 +178,31 @@ impl TracesApi {
     ) -> ApiResult<TraceDetail> {
         let found = hub.traces().find(&user.0, None, trace_id.0.0).await?;
         ok(found.ok_or_else(|| Error::not_found("trace"))?.into())
+    }
+
+    /// Creates a test case from a trace
+    ///
+    /// The files that `hub-cli plugins test` runs: the source of the version that ran, the recording, and a case for
+    /// each hook. User ids, names, telephone numbers, e-mail addresses and tokens are replaced consistently; names
+    /// inside a text are not recognized. The expected result is the plugin's output for the replaced data. Nothing is
+    /// sent or stored. Counts in the limit of plugin tests: at most 30 per minute and user.
+    #[oai(path = "/api/bots/:id/traces/:traceId/case", method = "get", operation_id = "getTraceCase")]
+    #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the operation")]
+    async fn case(
+        &self,
+        hub: Data<&Hub>,
+        limits: Data<&Arc<RateLimits>>,
+        user: User,
+        /// Id of the bot.
+        id: Path<wire::BotId>,
+        /// Id of the trace.
+        #[oai(name = "traceId")]
+        trace_id: Path<wire::TraceId>,
+        /// Name of the plugin; required if several ran.
+        plugin: Query<Option<Text<1, 64>>>,
+    ) -> ApiResult<TraceCaseView> {
+        limits.check_debug(&user.0.principal())?;
+        ok(trace_case(&hub, &user.0, id.0.0, trace_id.0.0, plugin.0.as_deref()).await?.into())
     }
 
     /// Delivers the message of a trace again

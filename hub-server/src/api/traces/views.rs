@@ -2,6 +2,7 @@
 
 use hub_core::{
     Error,
+    replay::case::{CaseFile, TraceCase},
     traces::{self, Expand, ExpandedTrace, ReplayTo, Step, Trace},
 };
 use poem_openapi::{
@@ -148,6 +149,34 @@ view! {
         pub duration_ms: u64,
         /// Details.
         pub detail: Any<Value>,
+    }
+}
+
+view! {
+    /// A test case of the plugin that ran in a trace.
+    #[derive(Debug, Object)]
+    #[oai(rename = "TraceCase", skip_serializing_if_is_none, example)]
+    pub struct TraceCaseView from case: TraceCase {
+        /// Id of the trace.
+        pub trace_id: wire::TraceId,
+        /// Name of the plugin.
+        pub plugin: String,
+        /// Why the case may differ from the trace; absent if the plugin does the same as in the trace.
+        pub warning: Option<String>,
+        /// The files, to be stored in one folder.
+        pub files: Vec<CaseFileView> = case.files.into_iter().map(Into::into).collect(),
+    }
+}
+
+view! {
+    /// A file of a test case.
+    #[derive(Debug, Object)]
+    #[oai(rename = "CaseFile")]
+    pub struct CaseFileView from file: CaseFile {
+        /// Name, without a folder.
+        pub name: String,
+        /// Content.
+        pub content: String,
     }
 }
 
@@ -298,6 +327,16 @@ impl Example for StepView {
                 json!({ "status": 200, "headers": [["content-type", "application/json"]], "body": "{}" }),
             ),
         }
+    }
+}
+
+impl Example for TraceCaseView {
+    fn example() -> Self {
+        let trace_id = TraceView::example().trace_id;
+        let case = json!({ "script": "tagger.js", "message": { "content": "order 42" },
+            "expect": { "skipped": false, "replies": [] } });
+        let file = CaseFileView { name: format!("{}.case.json", trace_id.0), content: format!("{case:#}\n") };
+        Self { trace_id, plugin: "tagger".to_owned(), warning: None, files: vec![file] }
     }
 }
 

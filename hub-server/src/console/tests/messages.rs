@@ -252,6 +252,8 @@ async fn a_trace_shows_its_steps_to_scale_and_one_of_them_in_full() {
     {
         assert!(page.contains(part), "{part}: {page}");
     }
+    let case = format!("/api/bots/{}/traces/{}/case?plugin=tagger", seen.bot, seen.trace);
+    assert!(page.contains(&case) && page.contains("Make a test case"), "{page}");
     let plugin = text(&ann.get(&format!("{address}?step=3")).await);
     for part in
         ["What the plugin changed", "<ins>+ x-kind: order</ins>", "<del>-{&quot;a&quot;:1}</del>", "tagger"]

@@ -1,8 +1,11 @@
 //! A trace: why the message did or did not arrive, its steps on a time line, and one step in full.
 
+use std::collections::BTreeMap;
+
 use hub_core::{
     Error, ErrorCode,
     id::TraceId,
+    replay::case::plugins_that_ran,
     traces::{Explanation, StepName, Trace, TraceStatus},
 };
 use maud::{Markup, html};
@@ -47,6 +50,7 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
             }
         }
         (attempts(ask, &trace))
+        (cases(ask, &trace))
         @if trace.channel_id.is_some() && !trace.is_of_a_send() { (replay_form(ask)) }
     };
     let above = vec![
@@ -156,6 +160,30 @@ fn attempts(ask: &Ask, trace: &Trace) -> Markup {
                 h2 { (words.attempts) }
                 @if earlier > 0 { p.muted data-computed { ((words.earlier_attempts)(earlier)) } }
                 (super::parts::list::table(words.attempts, &columns, &rows))
+            }
+        }
+    }
+}
+
+/// Links that download a test case of each plugin that ran, once the trace has ended.
+fn cases(ask: &Ask, trace: &Trace) -> Markup {
+    let words = ask.words.traces;
+    let is_pending = trace.status == TraceStatus::Pending;
+    let plugins = if is_pending { BTreeMap::new() } else { plugins_that_ran(&trace.steps) };
+    html! {
+        div data-region="cases" data-live={ "trace:" (trace.trace_id) } {
+            @if !plugins.is_empty() {
+                h2 { (words.make_case) }
+                p { (words.make_case_help) }
+                ul {
+                    @for plugin in plugins.keys() {
+                        @let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("plugin", plugin).finish();
+                        li {
+                            a href={ "/api/bots/" (trace.bot_id) "/traces/" (trace.trace_id) "/case?" (query) }
+                                download={ (trace.trace_id) ".json" } { bdi { (plugin) } }
+                        }
+                    }
+                }
             }
         }
     }
