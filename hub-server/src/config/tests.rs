@@ -92,7 +92,8 @@ fn a_public_url_may_have_a_plain_path() {
         assert_eq!(config.public_url.unwrap().as_str(), read);
     }
     for refused in ["/hub?x=1", "/hub#x", "/a//b", "/a b", "/a'b", "/ä", "/a&b"] {
-        let problems = load(&[("public_url", &format!("https://hub.example{refused}"))], &[], None).unwrap_err();
+        let problems =
+            load(&[("public_url", &format!("https://hub.example{refused}"))], &[], None).unwrap_err();
         assert!(problems.problems[0].contains("plain path"), "{problems}");
     }
     assert!(load(&[("public_url", "https://ann:secret@hub.example")], &[], None).is_err());
