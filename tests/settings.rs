@@ -21,7 +21,7 @@ const WRONG: [&[(&str, &str)]; 10] = [
     &[("HUB_ADMIN_USERNAME", "ada"), ("HUB_ADMIN_PASSWORD", "password1")],
     &[("HUB_ADMIN_USERNAME", "a da"), ("HUB_ADMIN_PASSWORD", "correct horse battery")],
     &[("HUB_ADMIN_USERNAME", "ada")],
-    &[("HUB_PUBLIC_URL", "https://hub.example/hub/")],
+    &[("HUB_PUBLIC_URL", "https://hub.example/hub?x=1")],
     &[("HUB_PUBLIC_URL", "https://ada@hub.example")],
     &[("HUB_MEDIA_URL", "s3://bucket/prefix")],
     &[("HUB_GITHUB_CLIENT_ID", "x")],

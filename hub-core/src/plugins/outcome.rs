@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{debug::Debugged, permission::Permissions};
 use crate::sandbox::{Body, PluginRequest, Reply};
 
-/// The reproducible part of an outcome, beside its error.
+/// The reproducible part of an outcome, next to its error.
 const EXPECTED_FIELDS: [&str; 4] = ["request", "replies", "skipped", "state"];
 
 impl Debugged {

@@ -187,7 +187,6 @@ impl TracesApi {
     /// inside a text are not recognized. The expected result is the plugin's output for the replaced data. Nothing is
     /// sent or stored. Counts in the limit of plugin tests: at most 30 per minute and user.
     #[oai(path = "/api/bots/:id/traces/:traceId/case", method = "get", operation_id = "getTraceCase")]
-    #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the operation")]
     async fn case(
         &self,
         hub: Data<&Hub>,

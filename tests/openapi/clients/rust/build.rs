@@ -7,12 +7,14 @@ use openapiv3::OpenAPI;
 use progenitor::{GenerationSettings, Generator, InterfaceStyle};
 use serde_json::{Map, Value};
 
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../openapi/hub.json");
+const DOCUMENT: &str = "../../../../openapi/hub.json";
 const JSON: &str = "application/json";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo:rerun-if-changed={DOCUMENT}");
-    let mut document: Value = serde_json::from_str(&fs::read_to_string(DOCUMENT)?)?;
+    // The directory of this run: a shared target directory may hold a build script that another checkout compiled.
+    let path = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join(DOCUMENT);
+    println!("cargo:rerun-if-changed={}", path.display());
+    let mut document: Value = serde_json::from_str(&fs::read_to_string(path)?)?;
     reduce(&mut document);
     let document: OpenAPI = serde_json::from_value(document)?;
     // With positional arguments, a new optional parameter would break programs.
