@@ -2,7 +2,7 @@
 // let in. A file is sent from the page of a bot, and a signature is checked in the browser.
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
-import { base, close, enter, open, password, picture } from './browser.mjs';
+import { base, close, enter, forget, open, password, picture } from './browser.mjs';
 
 // Refused forms are part of the stories.
 const page = await open({}, /status of 4\d\d/);
@@ -81,7 +81,7 @@ await device.waitForURL(`${base}/console`);
 console.log('another device let in');
 
 // A wrong code ends it.
-await device.context().clearCookies();
+await forget(device);
 await device.goto(`${base}/login`);
 await device.locator('#show-qr').click();
 await device.locator('#qr').waitFor({ state: 'visible' });

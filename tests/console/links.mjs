@@ -1,6 +1,6 @@
 // Below a path: every address on every page leads below it, and so do the ways in and out.
 import assert from 'node:assert/strict';
-import { base, close, crawl, open, password, prefix } from './browser.mjs';
+import { base, close, crawl, forget, open, password, prefix } from './browser.mjs';
 
 const page = await open();
 
@@ -22,7 +22,7 @@ if (setup) {
   await page.waitForURL(`${base}/console`);
   const [cookie] = await page.context().cookies();
   assert.ok(cookie.secure && cookie.path === '/', JSON.stringify(cookie));
-  await page.context().clearCookies();
+  await forget(page);
 }
 
 // A page that asks for the sign-in leads back to itself.
