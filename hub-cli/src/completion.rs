@@ -4,7 +4,7 @@
 
 use std::{sync::mpsc, thread, time::Duration};
 
-use clap::{Command, CommandFactory, Parser};
+use clap::{Arg, Command, CommandFactory, Parser};
 use clap_complete::{ArgValueCandidates, CompletionCandidate};
 use serde_json::Value;
 
@@ -45,15 +45,13 @@ pub fn command() -> Command {
     with_names(Cli::command())
 }
 
-fn with_names(mut command: Command) -> Command {
-    for (id, kind) in COMPLETED_ARGUMENTS {
-        if command.get_arguments().any(|argument| argument.get_id() == id) {
-            command = command
-                .mut_arg(id, |argument| argument.add(ArgValueCandidates::new(move || candidates(kind))));
-        }
-    }
-    let below: Vec<String> = command.get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
-    below.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_names))
+/// `mut_args` keeps the order of positional arguments, which `mut_arg` does not.
+fn with_names(command: Command) -> Command {
+    let complete = |argument: Arg| match COMPLETED_ARGUMENTS.iter().find(|(id, _)| argument.get_id() == id) {
+        Some((_, kind)) => argument.add(ArgValueCandidates::new(|| candidates(*kind))),
+        None => argument,
+    };
+    command.mut_args(complete).mut_subcommands(with_names)
 }
 
 /// The names that are found in time.

@@ -9,7 +9,10 @@ mod wait;
 
 pub use crate::model::{
     replay::{BulkReplay, RefusedReplay},
-    trace::{Step, StepName, Trace, TraceSearch, TraceStatus},
+    trace::{
+        Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName, StepPhases, Trace,
+        TraceSearch, TraceStatus,
+    },
 };
 pub use bulk::{MAX_REPLAYED, ReplaySelection};
 pub use expand::{EXPANDED_BYTES, Expand, ExpandedTrace};
@@ -32,8 +35,8 @@ use crate::{
 };
 
 /// The trace of a send that was just accepted.
-pub(crate) fn of_send(outbound: &NewOutbound, id: TraceId, kind: &str) -> NewTrace {
-    let detail = serde_json::json!({ "to": outbound.peer, "parts": outbound.parts.len() });
+pub(crate) fn of_send(outbound: &NewOutbound, id: TraceId, kind: StepKind) -> NewTrace {
+    let detail = sent(outbound);
     let accepted = Step::new(StepName::Received, kind, TraceStatus::Ok, outbound.now, outbound.now, detail);
     NewTrace {
         id,
@@ -50,11 +53,18 @@ pub(crate) fn of_send(outbound: &NewOutbound, id: TraceId, kind: &str) -> NewTra
     }
 }
 
+fn sent(outbound: &NewOutbound) -> StepDetail {
+    StepDetail {
+        to: Some(outbound.peer.clone()),
+        parts: Some(outbound.parts.len() as u64),
+        ..StepDetail::default()
+    }
+}
+
 /// What a send that was just accepted adds to the trace it belongs to.
-pub(crate) fn with_send(outbound: &NewOutbound, id: TraceId, kind: &str) -> TraceUpdate {
+pub(crate) fn with_send(outbound: &NewOutbound, id: TraceId, kind: StepKind) -> TraceUpdate {
     let now = outbound.now;
-    let detail = serde_json::json!({ "to": outbound.peer, "parts": outbound.parts.len(),
-        "message_id": outbound.message_id });
+    let detail = StepDetail { message_id: Some(outbound.message_id), ..sent(outbound) };
     let accepted = Step::new(StepName::Reply, kind, TraceStatus::Pending, now, now, detail);
     TraceUpdate {
         id,

@@ -119,7 +119,10 @@ async fn a_server_of_other_authors_answers_for_a_channel() {
     let calls = |place: usize| -> Vec<(String, TraceStatus)> {
         let steps = traces[place].steps.iter().filter(|step| step.name == StepName::Ai);
         steps
-            .map(|step| (step.detail["error"]["class"].as_str().unwrap_or("").to_owned(), step.status))
+            .map(|step| {
+                let error = step.detail.error.as_ref();
+                (error.and_then(|error| error.class.clone()).unwrap_or_default(), step.status)
+            })
             .collect()
     };
     let (ok, failed) = (TraceStatus::Ok, TraceStatus::Error);
@@ -131,7 +134,7 @@ async fn a_server_of_other_authors_answers_for_a_channel() {
     assert_eq!((broken[0].clone(), broken[2].clone()), (call("failed", failed), call("", ok)));
     assert!(!broken[1].0.is_empty() && broken[1].1 == failed, "{broken:?}");
     let first = traces[4].steps.iter().find(|step| step.name == StepName::Ai).unwrap();
-    assert_eq!(first.detail["usage"], json!({ "prompt_tokens": 11, "completion_tokens": 7 }));
+    assert_eq!(json!(first.detail.usage), json!({ "prompt_tokens": 11, "completion_tokens": 7 }));
 }
 
 #[tokio::test]

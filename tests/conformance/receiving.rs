@@ -89,7 +89,8 @@ async fn r13_odd_messages_are_kept_and_the_others_arrive() {
     ];
     world.stage.sim.inject_all(odd.to_vec()).unwrap();
     world.heard("fine").await;
-    let statuses: Vec<_> = world.messages().await.into_iter().map(|message| message.status).collect();
+    let statuses: Vec<_> =
+        world.messages().await.into_iter().map(|message| message.status.as_str()).collect();
     assert_eq!(
         statuses,
         ["ignored", "unfinished", "received", "received", "received", "quarantined", "received"]
@@ -110,7 +111,8 @@ async fn r16_a_recall_is_an_event_and_no_text() {
     let recall = json!({ "wx_id": world.bot.wx_id, "text": "a slip", "message_id": id, "delete_time_ms": 1 });
     world.stage.sim.inject(recall).unwrap();
     world.hear("next").await;
-    let statuses: Vec<_> = world.messages().await.into_iter().map(|message| message.status).collect();
+    let statuses: Vec<_> =
+        world.messages().await.into_iter().map(|message| message.status.as_str()).collect();
     assert_eq!(statuses, ["received", "recalled", "received"]);
     assert_eq!(world.receiver.texts(), ["a slip", "next"]);
 }

@@ -174,7 +174,7 @@ impl World {
 
     pub async fn status_of(&self, id: MessageId) -> String {
         let messages = self.messages().await;
-        messages.into_iter().find(|message| message.id == id).unwrap().status
+        messages.into_iter().find(|message| message.id == id).unwrap().status.to_string()
     }
 
     /// Moves the clock until a message is as far.

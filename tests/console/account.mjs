@@ -54,11 +54,28 @@ await page.locator('[name=password]').fill(password);
 await page.getByRole('button', { name: 'Confirm', exact: true }).click();
 await page.waitForURL(/\/account\/security/);
 await cdp.send('WebAuthn.removeVirtualAuthenticator', { authenticatorId: first });
-await authenticator();
+const second = await authenticator();
 await page.locator('#passkey-name').fill('Phone');
 await page.getByRole('button', { name: 'Add a passkey' }).click();
 await shows('td', 'Phone');
 console.log('added after confirming');
+
+// A passkey confirms, too: a new session takes the place of the present one.
+const session = async () => (await page.context().cookies()).find(({ name }) => /session/.test(name)).value;
+const before = await session();
+await page.goto(`${base}/console/confirm?back=/console/account/security`);
+await cdp.send('WebAuthn.setUserVerified', { authenticatorId: second, isUserVerified: false });
+await page.getByRole('button', { name: 'Confirm with a passkey' }).click();
+await shows('[data-problem]', 'Nothing was changed');
+assert.equal(await session(), before);
+await cdp.send('WebAuthn.setUserVerified', { authenticatorId: second, isUserVerified: true });
+await page.getByRole('button', { name: 'Confirm with a passkey' }).click();
+await page.waitForURL(`${base}/console/account/security`);
+assert.notEqual(await session(), before);
+await page.goto(`${base}/console/account/sessions`);
+assert.equal(await page.locator('main tbody tr').count(), 1, 'the earlier session has ended');
+await page.goto(`${base}/console/account/security`);
+console.log('confirmed with a passkey');
 
 // Another browser shows a code, and is let in here.
 const device = await open({ locale: 'en-US' }, /status of 4\d\d/);

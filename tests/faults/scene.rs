@@ -8,7 +8,6 @@ use hub_core::{
     egress::{EgressConfig, EgressFault, Resolver},
     id::ChannelId,
     testing::{START, TestBot, TestHub},
-    time::Timestamp,
     traces::{StepName, Trace, TraceQuery},
 };
 
@@ -96,10 +95,10 @@ impl Scene {
 pub fn seen(trace: &Trace) -> Seen {
     let detail = |name| trace.steps.iter().find(|step| step.name == name).map(|step| &step.detail);
     if let Some(answer) = detail(StepName::Response) {
-        return Seen::Status(u16::try_from(answer["status"].as_u64().unwrap()).unwrap());
+        return Seen::Status(answer.status.unwrap());
     }
-    let error = &detail(StepName::Request).expect("a request was tried")["error"];
-    let class = error["class"].as_str().unwrap_or_else(|| panic!("{trace:?}"));
+    let error = detail(StepName::Request).expect("a request was tried").error.as_ref();
+    let class = error.and_then(|error| error.class.as_deref()).unwrap_or_else(|| panic!("{trace:?}"));
     let all = [
         EgressFault::BlockedAddress,
         EgressFault::Dns,
@@ -114,6 +113,5 @@ pub fn seen(trace: &Trace) -> Seen {
 
 /// How long after the attempt the next one is due; `None` when there is none.
 pub fn next_attempt(trace: &Trace) -> Option<Duration> {
-    let at: Timestamp = trace.steps.last()?.detail["next_attempt_at"].as_str()?.parse().unwrap();
-    Some(at.since(START))
+    Some(trace.steps.last()?.detail.next_attempt_at?.since(START))
 }

@@ -87,9 +87,10 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     expected.iter().map(|(role, text)| ((*role).to_owned(), (*text).to_owned())).collect()
 }
 
+/// The calls of the model and, by their names, of its tools.
 fn ai_steps(trace: &Trace) -> Vec<(&str, TraceStatus)> {
     let steps = trace.steps.iter().filter(|step| step.name == StepName::Ai);
-    steps.map(|step| (step.kind.as_str(), step.status)).collect()
+    steps.map(|step| (step.detail.tool.as_deref().unwrap_or("ai"), step.status)).collect()
 }
 
 async fn ended(hub: &World, bot: &TestBot, channel: ChannelId, status: TraceStatus) -> Trace {
@@ -124,8 +125,8 @@ async fn a_model_answers_the_sender_with_what_was_said_before() {
     assert_eq!(names[..4], [StepName::Received, StepName::Filter, StepName::Ai, StepName::Reply]);
     assert!(trace.summary.contains("small") && trace.summary.contains("25 tokens"), "{}", trace.summary);
     let detail = &trace.steps[2].detail;
-    assert_eq!(detail["usage"], json!({ "prompt_tokens": 20, "completion_tokens": 5 }));
-    assert_eq!((&detail["answer"], &detail["finish_reason"]), (&json!("Hello!"), &json!("stop")));
+    assert_eq!(json!(detail.usage), json!({ "prompt_tokens": 20, "completion_tokens": 5 }));
+    assert_eq!((detail.answer.as_deref(), detail.finish_reason.as_deref()), (Some("Hello!"), Some("stop")));
     let shown = serde_json::to_string(&trace.steps).unwrap();
     assert!(!shown.contains(OWN_KEY) && !shown.contains("You sell shoes"), "{shown}");
     let stats = hub.hub.channels().get(&hub.owner, bot.id, channel).await.unwrap().stats;

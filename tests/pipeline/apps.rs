@@ -19,7 +19,7 @@ use hub_core::{
     page::PageRequest,
     secret::Secret,
     testing::{TestBot, TestHub},
-    traces::TraceStatus,
+    traces::{StepKind, TraceStatus},
 };
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -169,7 +169,7 @@ async fn an_app_is_told_of_a_message_and_its_answer_reaches_the_person() {
     let trace = scene.hub.hub().traces().get(&scene.ada, scene.bot.id, trace).await.unwrap();
     let kinds: Vec<_> = trace.steps.iter().map(|step| step.kind.as_str()).collect();
     assert!(
-        kinds.starts_with(&["inbox", "app"]) && trace.steps.iter().any(|step| step.kind == "app"),
+        kinds.starts_with(&["inbox", "app"]) && trace.steps.iter().any(|step| step.kind == StepKind::App),
         "{kinds:?}"
     );
 }

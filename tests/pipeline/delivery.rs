@@ -8,7 +8,7 @@ use hub_core::{
     channels::{Filter, NewChannel, sinks::Change},
     delivery::ping::ping,
     id::ChannelId,
-    traces::{ReplayTo, StepName, Trace, TraceStatus},
+    traces::{ReplayTo, StepKind, StepName, Trace, TraceStatus},
 };
 use serde_json::json;
 
@@ -125,7 +125,7 @@ async fn a_failing_head_holds_its_conversation_for_a_while_and_is_then_parked() 
     assert!(second.at.since(received[0].at) <= SECOND * 62, "held for a minute at most");
     let traces = hub.traces(&bot).await;
     let head = traces.iter().find(|trace| trace.attempts == 3).unwrap();
-    let parked: Vec<_> = head.steps.iter().filter(|step| step.detail["parked"] == json!(true)).collect();
+    let parked: Vec<_> = head.steps.iter().filter(|step| step.detail.parked == Some(true)).collect();
     assert_eq!(parked.len(), 1, "the gap shows in the trace");
     let done = hub.wait_received(7).await;
     assert_eq!(contents(&done)[6], "head", "the parked one comes on its schedule");
@@ -176,7 +176,7 @@ async fn a_filtered_message_is_skipped_with_its_reason() {
     assert_eq!(contents(&hub.wait_received(1).await), ["ＯＲＤＥＲ 7"]);
     let skipped = hub.wait_trace(&bot, channel, |trace| trace.status == TraceStatus::Skipped).await;
     assert_eq!(steps(&skipped), [StepName::Received, StepName::Filter]);
-    assert!(!skipped.steps[1].detail["reason"].as_str().unwrap().is_empty());
+    assert!(!skipped.steps[1].detail.reason.as_ref().unwrap().is_empty());
     assert_eq!(skipped.attempts, 0);
     let ok = hub.wait_trace(&bot, channel, |trace| trace.status == TraceStatus::Ok).await;
     assert_eq!(steps(&ok), [StepName::Received, StepName::Filter, StepName::Request, StepName::Response]);
@@ -261,7 +261,7 @@ async fn an_automatic_reply_is_sent_once_however_often_the_delivery_runs() {
         .unwrap();
     let received = hub.wait_received(2).await;
     assert_eq!(received[0].header("webhook-id"), received[1].header("webhook-id"));
-    hub.wait_trace(&bot, channel, |trace| trace.steps.iter().any(|step| step.kind == "outbox")).await;
+    hub.wait_trace(&bot, channel, |trace| trace.steps.iter().any(|step| step.kind == StepKind::Outbox)).await;
     hub.jump(HOUR).await;
     assert_eq!(hub.sent(&bot).len(), 1);
 }

@@ -7,7 +7,7 @@ use hub_core::{
     bots::{BotStatus, Bots, Contact, MessageFilter},
     network::sim::{Action, Endpoint, Fault},
     page::PageRequest,
-    traces::{StepName, TraceStatus},
+    traces::{StepError, StepName, TraceStatus},
 };
 
 use crate::support::world::{TestBot, World};
@@ -36,7 +36,7 @@ async fn messages(hub: &World, bot: &TestBot) -> Vec<(String, String)> {
     let mut read = hub.hub.context().store.read().await.unwrap();
     let mut rows = read.messages().page(bot.id, &filter, &page).await.unwrap();
     rows.reverse();
-    rows.into_iter().map(|row| (row.content, row.status)).collect()
+    rows.into_iter().map(|row| (row.content, row.status.to_string())).collect()
 }
 
 async fn wait_status(hub: &World, bot: &TestBot, content: &str, status: &str) {
@@ -332,10 +332,11 @@ async fn the_thirteenth_message_within_five_minutes_waits_also_after_a_restart_a
     let told = reason(&hub, &bot, "thirteenth").await.unwrap();
     assert!(told.contains(&next_send_at.to_string()) && told.contains("12 messages"), "{told}");
     let traces = hub.traces(&bot).await;
-    let waits = traces.iter().flat_map(|trace| &trace.steps).find(|step| {
-        step.name == StepName::Reply && step.detail["next_attempt_at"] == next_send_at.to_string()
-    });
-    assert_eq!(waits.unwrap().detail["error"], told);
+    let waits = traces
+        .iter()
+        .flat_map(|trace| &trace.steps)
+        .find(|step| step.name == StepName::Reply && step.detail.next_attempt_at == Some(next_send_at));
+    assert_eq!(waits.unwrap().detail.error, Some(StepError::new(told)));
 
     assert_eq!(hub.wait_sent(&bot, 14).await[12].text, "thirteenth");
     assert!(hub.now() >= next_send_at);

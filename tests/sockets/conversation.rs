@@ -40,7 +40,7 @@ async fn every_client_gets_everything_from_where_it_was() {
     let trace = stage.world.traces(&stage.bot).await.remove(0);
     let trace = stage.world.trace(&stage.bot, trace.trace_id).await;
     let step = trace.steps.iter().find(|step| step.name == StepName::Websocket).expect("clients were there");
-    assert_eq!(step.detail, json!({ "clients": 2 }));
+    assert_eq!(json!(step.detail), json!({ "clients": 2 }));
     stage.stop().await;
 }
 

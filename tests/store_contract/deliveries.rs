@@ -14,7 +14,7 @@ use hub_core::{
 };
 
 use super::scene::{
-    Stage, accept_one, add_channel, batch, just_before, message, outbound, stage, stamp, step_kinds, taken,
+    Stage, accept_one, add_channel, batch, just_before, message, outbound, stage, stamp, step_reasons, taken,
     trace, update, with_ai,
 };
 use crate::support::database::{Db, START};
@@ -155,7 +155,7 @@ async fn an_outcome_is_state_trace_and_replies_at_once(db: &Db) {
     let after = facts().await;
     assert_eq!((after[0].sink, after[0].state, after[0].attempts), (SinkId::Webhook, DeliveryState::Done, 1));
     assert_eq!(db.count("outbox").await, 2);
-    assert_eq!(step_kinds(db, trace).await, ["received", "request"]);
+    assert_eq!(step_reasons(db, trace).await, ["received", "request"]);
     let ended = db.number("SELECT CAST(finished_at AS BIGINT) FROM deliveries").await;
     assert_eq!(ended, START.as_millis());
     assert!(backlog(db, &on, 99, &[], MINUTE * 99).await.is_empty(), "what is done is not found again");
@@ -183,7 +183,7 @@ async fn a_parked_delivery_is_attempted_at_once_or_cancelled(db: &Db) {
     db.sql("UPDATE deliveries SET claim = 0").await;
     assert_eq!(cancel().await, 1);
     assert_eq!(state(db, trace).await, (DeliveryState::Dead, 0, Some("cancelled".to_owned())));
-    assert_eq!(step_kinds(db, trace).await, ["received", "cancel"]);
+    assert_eq!(step_reasons(db, trace).await, ["received", "cancel"]);
 }
 
 async fn an_outcome_under_an_old_fence_leaves_no_mark(db: &Db) {
@@ -201,7 +201,7 @@ async fn an_outcome_under_an_old_fence_leaves_no_mark(db: &Db) {
     assert_eq!(state(db, trace).await, (DeliveryState::Pending, 0, None));
     assert_eq!(state(db, other_trace).await.0, DeliveryState::Done);
     assert_eq!((db.count("outbox").await, db.text("SELECT webhook_disabled FROM channels").await), (0, None));
-    assert_eq!(step_kinds(db, trace).await, ["received"]);
+    assert_eq!(step_reasons(db, trace).await, ["received"]);
 }
 
 /// The commit went unheard, and what it parked was claimed again before the outcome was stored once more.
@@ -214,7 +214,7 @@ async fn an_outcome_that_comes_again_counts_once(db: &Db) {
     assert_eq!(claimed, [id].into());
     db.store.finish(parked()).await.unwrap();
     assert!(backlog(db, &on, on.lease.fence, &[], MINUTE).await.is_empty(), "it is held, and stays so");
-    assert_eq!(step_kinds(db, trace).await, ["received", "request"]);
+    assert_eq!(step_reasons(db, trace).await, ["received", "request"]);
 }
 
 async fn a_second_run_adds_no_reply(db: &Db) {
@@ -240,7 +240,7 @@ async fn two_outcomes_of_one_trace_in_one_commit_are_both_kept(db: &Db) {
     second.trace = update(trace, "second");
     let (a, b) = futures_util::join!(db.store.finish(Arc::new(first)), db.store.finish(Arc::new(second)));
     a.and(b).unwrap();
-    assert_eq!(step_kinds(db, trace).await, ["received", "first", "second"]);
+    assert_eq!(step_reasons(db, trace).await, ["received", "first", "second"]);
 }
 
 async fn a_trace_ends_with_its_last_sink_and_the_worst_end_stands(db: &Db) {
@@ -363,7 +363,7 @@ async fn what_cannot_be_concluded_is_given_up_by_its_holder(db: &Db) {
     assert_eq!(state(db, trace).await, (DeliveryState::Dead, 0, Some("why".into())));
     let told = traced().await;
     assert!(told.starts_with("error abandoned ["), "{told}");
-    assert_eq!(step_kinds(db, trace).await, ["received", "abandoned"]);
+    assert_eq!(step_reasons(db, trace).await, ["received", "abandoned"]);
     assert_eq!(state(db, other).await.0, DeliveryState::Pending);
 }
 

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use hub_core::{
     access::{Actor, Role, Scope, UserActor},
+    bots::MessageStatus,
     channels::{ChannelOptions, ChannelRecord, sinks::SinkId},
     id::{BotId, ChannelId, DeliveryId, MessageId, NodeId, TraceId, UserId},
     network::MessageKind,
@@ -18,9 +19,8 @@ use hub_core::{
         traces::{NewTrace, TraceUpdate},
     },
     time::Clock,
-    traces::{Step, StepName, TraceStatus},
+    traces::{Step, StepDetail, StepKind, StepName, TraceStatus},
 };
-use serde_json::Value;
 
 use crate::support::database::{Db, START};
 
@@ -113,20 +113,21 @@ pub async fn stage(db: &Db) -> Stage {
     Stage { owner, bot, channel, node, lease }
 }
 
-/// The text of a step whose kind is `kind`.
-fn step_text(kind: &str) -> String {
-    let step = Step::new(StepName::Request, kind, TraceStatus::Ok, START, START, Value::Null);
+/// The text of a step with a reason that tells it from others.
+fn step_text(reason: &str) -> String {
+    let detail = StepDetail { reason: Some(reason.to_owned()), ..StepDetail::default() };
+    let step = Step::new(StepName::Request, StepKind::Webhook, TraceStatus::Ok, START, START, detail);
     serde_json::to_string(&step).unwrap()
 }
 
-/// The kinds of a trace's steps.
-pub async fn step_kinds(db: &Db, trace: TraceId) -> Vec<String> {
+/// The reasons of a trace's steps.
+pub async fn step_reasons(db: &Db, trace: TraceId) -> Vec<String> {
     let text = db.text(format!("SELECT steps FROM traces WHERE id = '{trace}'")).await.unwrap();
     let steps: Vec<Step> = serde_json::from_str(&text).unwrap();
-    steps.into_iter().map(|step| step.kind).collect()
+    steps.into_iter().filter_map(|step| step.detail.reason).collect()
 }
 
-/// A trace with one step whose kind is `step`.
+/// A trace with one step with the reason `step`.
 pub fn trace(
     db: &Db,
     bot_id: BotId,
@@ -185,7 +186,7 @@ pub fn message(db: &Db, bot_id: BotId, peer: &str, key: &str, content: &str) -> 
         network_id: Some(key.to_owned()),
         dedupe_key: key.to_owned(),
         private: Some(Sealed::from("sealed".to_owned())),
-        status: "received",
+        status: MessageStatus::Received,
         sent_at: START,
         created_at: START,
     };

@@ -14,7 +14,7 @@ use hub_core::{
     traces::TraceStatus,
 };
 
-use super::scene::{Stage, accept_one, outbound, stage, stamp, step_kinds, trace, update};
+use super::scene::{Stage, accept_one, outbound, stage, stamp, step_reasons, trace, update};
 use crate::support::database::{Db, START};
 
 contract!("sending": {
@@ -265,7 +265,7 @@ async fn the_last_part_does_not_hide_a_lost_one(db: &Db) {
         settle(db, Settled { trace: last, ..settled(&on, &send, parts[1], ItemState::Sent) }).await;
         let told = db.text(format!("SELECT status || ' ' || summary FROM traces WHERE id = '{id}'")).await;
         assert_eq!(told.as_deref(), Some(expected));
-        let steps = step_kinds(db, id).await;
+        let steps = step_reasons(db, id).await;
         assert!(steps.iter().any(|kind| kind == "whole"), "each part is a step: {steps:?}");
     }
 }
@@ -294,7 +294,7 @@ async fn a_closed_window_and_an_unknown_outcome_are_kept(db: &Db) {
     assert!(open(db, &on).await.is_empty(), "not due yet");
     let item = &open_at(db, &on, Duration::from_secs(30), 9).await[0];
     assert_eq!((item.state.as_str(), item.unknowns, item.due_at), ("queued", 1, later));
-    assert_eq!(step_kinds(db, trace).await, ["received", "reply"]);
+    assert_eq!(step_reasons(db, trace).await, ["received", "reply"]);
     let reason =
         db.text(format!("SELECT status_reason FROM messages WHERE id = '{}'", send.message_id)).await;
     assert_eq!(reason.as_deref(), Some("cut"));

@@ -8,9 +8,8 @@ use hub_core::{
         inbox::AcceptRoute,
         traces::{NewTrace, TraceFilter, TraceUpdate},
     },
-    traces::{Step, StepName, TraceSearch, TraceStatus},
+    traces::{Step, StepDetail, StepKind, StepName, TraceSearch, TraceStatus},
 };
-use serde_json::json;
 
 use super::scene::{
     Stage, accept_one, add_channel, batch, everything, lease, message, scope, stage, taken, trace, update,
@@ -50,10 +49,18 @@ async fn a_search_covers_the_traces_of_all_bots_of_the_owner(db: &Db) {
     let replay = insert(db, replay).await;
     let plugin: PluginId = db.ids.next();
     let step = |name, status, detail| {
-        serde_json::to_string(&Step::new(name, "x", status, START, START, detail)).unwrap()
+        serde_json::to_string(&Step::new(name, StepKind::Webhook, status, START, START, detail)).unwrap()
     };
-    let ran = step(StepName::PluginOnRequest, TraceStatus::Ok, json!({ "plugin_id": plugin }));
-    let responded = step(StepName::Response, TraceStatus::Error, json!({ "status": 503, "body": "\\ \"" }));
+    let ran = step(
+        StepName::PluginOnRequest,
+        TraceStatus::Ok,
+        StepDetail { plugin_id: Some(plugin), ..StepDetail::default() },
+    );
+    let responded = step(
+        StepName::Response,
+        TraceStatus::Error,
+        StepDetail { status: Some(503), body: Some("\\ \"".to_owned()), ..StepDetail::default() },
+    );
     let failed = TraceUpdate {
         status: Some(TraceStatus::Error),
         steps: format!("{ran},{responded}"),
@@ -157,7 +164,7 @@ async fn insert(db: &Db, new: NewTrace) -> TraceId {
 
 async fn steps(db: &Db, id: TraceId) -> Vec<String> {
     let row = db.store.read().await.unwrap().traces().find(everything(), None, id).await.unwrap().unwrap();
-    row.steps.into_iter().map(|step| step.kind).collect()
+    row.steps.into_iter().filter_map(|step| step.detail.reason).collect()
 }
 
 async fn steps_are_appended_in_order_also_twice_in_one_batch(db: &Db) {

@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::{Ends, Fields, HubArgs};
@@ -9,8 +11,8 @@ use super::{Ends, Fields, HubArgs};
 /// not needed.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli send demo ada@im.wechat \"on its way\"\n  hub-cli send demo ada@im.wechat - --wait\n  hub-cli send demo ada@im.wechat \"sunny\" --via-app weather\n\nSee also: hub-cli traces show",
-    add = Ends(&[(0, "stored (with --wait: sent)"), (1, "rejected or failed"), (2, "the app's token is missing or belongs to another app"), (4, "not signed in, or the app lacks the scope"), (7, "unreachable, or --wait and no server is running"), (8, "timed out")]),
+    after_help = "Examples:\n  hub-cli send demo ada@im.wechat \"on its way\"\n  hub-cli send demo ada@im.wechat - --wait\n  hub-cli send demo ada@im.wechat \"your invoice\" --file invoice.pdf\n  hub-cli send demo ada@im.wechat \"sunny\" --via-app weather\n\nSee also: hub-cli traces show",
+    add = Ends(&[(0, "stored (with --wait: sent)"), (1, "rejected or failed"), (2, "the app's token is missing or belongs to another app"), (4, "not signed in, or the app lacks the scope"), (6, "the file cannot be read or is too large"), (7, "unreachable, or --wait and no server is running"), (8, "timed out")]),
     add = Fields::own(&["message_id", "trace_id", "bot_id", "status"])
 )]
 pub struct SendArgs {
@@ -19,7 +21,11 @@ pub struct SendArgs {
     /// Id of the person on the chat network
     pub to: String,
     /// The text; - reads stdin
-    pub text: String,
+    #[arg(required_unless_present = "file")]
+    pub text: Option<String>,
+    /// Send this file, after the text
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
     /// Send as this app on the bot: its id, short name or name
     #[arg(long, value_name = "APP")]
     pub via_app: Option<String>,

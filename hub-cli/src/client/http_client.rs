@@ -108,7 +108,7 @@ impl HttpClient {
             self.announce_server();
         }
         let url = request.url(&self.base);
-        let headers = self.headers()?;
+        let headers = self.headers(request.content_type())?;
         let call = || -> Result<Call, Failure> {
             Ok(Call {
                 method: method.parse().map_err(|_| Failure::usage("not a method"))?,
@@ -150,7 +150,7 @@ impl HttpClient {
         let call = Call {
             method: http::Method::GET,
             url: self.egress.check_url(url.as_str())?,
-            headers: self.headers()?,
+            headers: self.headers("application/json")?,
             body: bytes::Bytes::new(),
             deadline: MAX_STREAM,
             max_answer: usize::MAX,
@@ -166,9 +166,11 @@ impl HttpClient {
         ended.map_err(|error| self.unreachable(&error))
     }
 
-    fn headers(&self) -> Result<HeaderMap, Failure> {
+    fn headers(&self, content_type: &str) -> Result<HeaderMap, Failure> {
         let mut headers = HeaderMap::new();
-        headers.insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+        let content_type = http::HeaderValue::try_from(content_type);
+        let content_type = content_type.map_err(|_| Failure::usage("not a content type"))?;
+        headers.insert(http::header::CONTENT_TYPE, content_type);
         let agent = concat!("hub-cli/", env!("CARGO_PKG_VERSION"));
         headers.insert(http::header::USER_AGENT, http::HeaderValue::from_static(agent));
         if let Some(token) = &self.token {

@@ -37,13 +37,13 @@ impl InProcessClient {
         let mut url = request.url(&self.base);
         // The paths of the API itself, whatever the path of the public URL.
         url.set_path(path);
-        let request = http::Request::builder()
+        let made = http::Request::builder()
             .method(method)
             .uri(url.as_str())
-            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::CONTENT_TYPE, request.content_type())
             .body(request.bytes())
             .map_err(|error| Failure::usage(error.to_string()))?;
-        let response = self.api.call(self.actor, request).await?;
+        let response = self.api.call(self.actor, made).await?;
         serde_json::from_slice(response.body())
             .map_err(|error| hub_core::Error::internal(format!("{method} {path}: {error}")).into())
     }

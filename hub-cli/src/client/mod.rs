@@ -9,6 +9,7 @@ use serde_json::Value;
 use url::Url;
 
 mod event_stream;
+mod form;
 mod http_client;
 mod in_process;
 mod lookup;
@@ -16,6 +17,7 @@ mod target;
 mod traces;
 
 pub use event_stream::EventStream;
+pub use form::Form;
 use http_client::HttpClient;
 pub use http_client::is_loopback;
 use in_process::InProcessClient;
@@ -38,7 +40,15 @@ pub struct Request<'r> {
     pub method: &'r str,
     pub path: &'r str,
     pub query: &'r Query<'r>,
-    pub body: &'r Value,
+    pub body: Body<'r>,
+}
+
+/// The body of a request.
+#[derive(Debug, Clone, Copy)]
+pub enum Body<'r> {
+    /// `null` is no body.
+    Json(&'r Value),
+    Form(&'r Form),
 }
 
 impl Request<'_> {
@@ -48,7 +58,18 @@ impl Request<'_> {
     }
 
     fn bytes(&self) -> Bytes {
-        if self.body.is_null() { Bytes::new() } else { self.body.to_string().into() }
+        match self.body {
+            Body::Json(Value::Null) => Bytes::new(),
+            Body::Json(value) => value.to_string().into(),
+            Body::Form(form) => form.bytes.clone(),
+        }
+    }
+
+    fn content_type(&self) -> &str {
+        match self.body {
+            Body::Json(_) => "application/json",
+            Body::Form(form) => &form.content_type,
+        }
     }
 }
 
@@ -161,7 +182,7 @@ impl Client {
         query: &Query<'_>,
         body: &Value,
     ) -> Result<Value, Failure> {
-        Ok(self.exchange(Request { method, path, query, body }).await?["data"].take())
+        Ok(self.exchange(Request { method, path, query, body: Body::Json(body) }).await?["data"].take())
     }
 
     /// The whole document of a response.
@@ -184,6 +205,11 @@ impl Client {
 
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
         self.call("POST", path, &[], body).await
+    }
+
+    /// Posts a body of any kind.
+    pub async fn post_body(&self, path: &str, body: Body<'_>) -> Result<Value, Failure> {
+        Ok(self.exchange(Request { method: "POST", path, query: &[], body }).await?["data"].take())
     }
 
     pub async fn put(&self, path: &str, body: &Value) -> Result<Value, Failure> {

@@ -1,6 +1,6 @@
 //! `send`: accepts a message into the outbox, and with `--wait` waits until it is sent.
 
-use std::time::Duration;
+use std::{fs::File, io::Read as _, path::Path, time::Duration};
 
 use hub_core::{
     access::Actor,
@@ -14,13 +14,15 @@ use serde_json::{Value, json};
 use super::text_or_stdin;
 use crate::{
     args::SendArgs,
-    client::{Client, InstallationRef, Request, id_of},
+    client::{Body, Client, Form, InstallationRef, Request, id_of},
     context::Context,
     document::cell,
     exit::{Exit, Failure},
     poll::within,
 };
 
+/// Maximum size of a file, in bytes: what a hub accepts.
+const MAX_FILE: u64 = 50 << 20;
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The operation with which an app sends.
 const BOT_API_SEND: &str = "/bot/v1/messages/send";
@@ -28,16 +30,20 @@ const BOT_API_SEND: &str = "/bot/v1/messages/send";
 const APP_TOKEN: &str = "HUB_APP_TOKEN";
 
 pub async fn run(args: SendArgs, cx: &Context) -> Result<(), Failure> {
-    let content = text_or_stdin(args.text)?.trim_end_matches('\n').to_owned();
+    let content = args.text.map(text_or_stdin).transpose()?.unwrap_or_default();
+    let content = content.trim_end_matches('\n');
+    let file = args.file.as_deref().map(read).transpose()?;
     let client = cx.hub(&args.hub).await?;
     let bot = client.bot(&args.bot).await?;
     if args.wait {
         client.expect_running_server().await?;
     }
     let body = json!({ "to_user_id": args.to, "content": content });
+    let form = if let Some((name, bytes)) = file { Some(Form::new(&body, name, bytes).await?) } else { None };
+    let body = form.as_ref().map_or(Body::Json(&body), Body::Form);
     let sent = match &args.via_app {
-        Some(app) => send_as_app(&client, app, bot, &body).await?,
-        None => client.post(&format!("/api/bots/{bot}/send"), &body).await?,
+        Some(app) => send_as_app(&client, app, bot, body).await?,
+        None => client.post_body(&format!("/api/bots/{bot}/send"), body).await?,
     };
     let status = if args.wait {
         let named = format!("message {} (trace {})", cell(&sent, "message_id"), cell(&sent, "trace_id"));
@@ -63,9 +69,21 @@ pub async fn run(args: SendArgs, cx: &Context) -> Result<(), Failure> {
     cx.printer.one(document, &text)
 }
 
+/// The name and the content of a file.
+fn read(path: &Path) -> Result<(String, Vec<u8>), Failure> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|error| Failure::file(path, error))?;
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(|error| Failure::file(path, error))?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(Failure::file(path, "must be at most 50 MiB"));
+    }
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    Ok((name.unwrap_or_default(), bytes))
+}
+
 /// Sends as an app on a bot, through the bot API: with its token to a server; on files the operator acts for the app,
 /// and the call is in the app's log all the same.
-async fn send_as_app(client: &Client, app: &str, bot: BotId, body: &Value) -> Result<Value, Failure> {
+async fn send_as_app(client: &Client, app: &str, bot: BotId, body: Body<'_>) -> Result<Value, Failure> {
     let app: AppId = id_of(&client.app(app).await?)?;
     let request = Request { method: "POST", path: BOT_API_SEND, query: &[], body };
     let mut sent = if let Some(hub) = client.hub() {

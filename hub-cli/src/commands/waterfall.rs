@@ -2,9 +2,9 @@
 
 use hub_core::{
     time::Timestamp,
-    traces::{Step, StepName, Trace, TraceStatus},
+    traces::{Step, StepDetail, StepName, Trace, TraceStatus},
 };
-use serde_json::Value;
+use serde_json::json;
 
 use crate::{
     printer::{Printer, Tone},
@@ -143,44 +143,41 @@ pub fn duration(ms: u64) -> String {
 
 /// The most important detail of a step.
 fn detail(step: &Step) -> String {
-    let text = |name: &str| match &step.detail[name] {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let error = match &step.detail["error"] {
-        Value::Object(error) => error.get("message").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        _ => text("error"),
-    };
-    if !error.is_empty() {
-        let phase = step.detail["error"]["phase"].as_str().map(|phase| format!("failed at {phase}: "));
-        return format!("{}{error}{}", phase.unwrap_or_default(), phases(&step.detail));
+    let detail = &step.detail;
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    if let Some(error) = &detail.error {
+        let phase = error.phase.map(|phase| format!("failed at {phase}: "));
+        return format!("{}{}{}", phase.unwrap_or_default(), error.message, phases(detail));
     }
-    match step.name {
-        StepName::Received if step.detail["replay_of"].is_string() => {
-            format!("replay of {}", text("replay_of"))
+    match (step.name, &detail.reason) {
+        (StepName::Received, _) => match detail.replay_of {
+            Some(id) => format!("replay of {id}"),
+            None => text(&detail.msg_type),
+        },
+        (StepName::Filter, None) => "matched".to_owned(),
+        (StepName::Request, _) => format!("{} {}{}", text(&detail.method), text(&detail.url), phases(detail)),
+        (StepName::Response, _) => {
+            let status = detail.status.map(|status| status.to_string());
+            format!("{} {}", text(&status), text(&detail.body))
         }
-        StepName::Received => text("msg_type"),
-        StepName::Filter if step.detail["reason"].is_null() => "matched".to_owned(),
-        StepName::Request => format!("{} {}{}", text("method"), text("url"), phases(&step.detail)),
-        StepName::Response => format!("{} {}", text("status"), text("body")),
-        StepName::Reply => format!("{} to {}", text("state"), text("to")),
-        StepName::PluginOnRequest | StepName::PluginOnResponse => {
-            let reason = text("reason");
-            let behind = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-            format!("{} {}{behind}", text("plugin"), text("version"))
+        (StepName::Reply, _) => format!("{} to {}", text(&detail.state), text(&detail.to)),
+        (StepName::PluginOnRequest | StepName::PluginOnResponse, reason) => {
+            let behind = reason.as_ref().map(|reason| format!(": {reason}"));
+            format!("{} {}{}", text(&detail.plugin), text(&detail.version), text(&behind))
         }
-        _ if step.detail["reason"].is_string() => text("reason"),
-        _ if width(&step.detail.to_string()) > 2 => step.detail.to_string(),
-        _ => String::new(),
+        (_, Some(reason)) => reason.clone(),
+        _ if *detail == StepDetail::default() => String::new(),
+        _ => json!(detail).to_string(),
     }
 }
 
 /// Measured phases of a request: ` (dns 3 ms, connect 11 ms)`.
-fn phases(detail: &Value) -> String {
-    let measured = [("dns", "dns_ms"), ("connect", "connect_ms"), ("first byte", "first_byte_ms")]
-        .into_iter()
-        .filter_map(|(text, name)| Some(format!("{text} {}", duration(detail["phases"][name].as_u64()?))));
+fn phases(detail: &StepDetail) -> String {
+    let Some(phases) = &detail.phases else { return String::new() };
+    let measured =
+        [("dns", phases.dns_ms), ("connect", phases.connect_ms), ("first byte", phases.first_byte_ms)]
+            .into_iter()
+            .filter_map(|(text, ms)| Some(format!("{text} {}", duration(ms?))));
     let measured: Vec<_> = measured.collect();
     if measured.is_empty() { String::new() } else { format!(" ({})", measured.join(", ")) }
 }
@@ -206,29 +203,29 @@ mod tests {
 
     #[test]
     fn the_next_attempt_is_announced_with_its_number() {
-        let trace = |next: Value| -> Trace {
-            let mut document = serde_json::json!({
+        let trace = |next: Option<&str>| -> Trace {
+            let mut document = json!({
                 "trace_id": "tr_01KAJ6Z8QH0000000000000001", "message_id": "msg_01KAJ6Z8QH0000000000000000",
                 "bot_id": "bot_01KAJ6Z8QH0000000000000000", "channel_id": null, "replay_of": null,
                 "status": "pending", "summary": "", "started_at": "2026-01-02T03:04:05.678Z", "duration_ms": 1,
                 "attempts": 1, "max_attempts": 8,
             });
-            document["next_attempt_at"] = next;
+            document["next_attempt_at"] = json!(next);
             serde_json::from_value(document).unwrap()
         };
         let now: Timestamp = "2026-01-02T03:05:00.000Z".parse().unwrap();
-        let announced = |next: &str| next_attempt(&trace(next.into()), now).unwrap();
+        let announced = |next: &str| next_attempt(&trace(Some(next)), now).unwrap();
         assert_eq!(announced("2026-01-02T03:05:23.100Z"), "  next attempt in 24 s, attempt 2 of 8");
         assert_eq!(announced("2026-01-02T03:10:00.000Z"), "  next attempt in 5.0 min, attempt 2 of 8");
         assert_eq!(announced("2026-01-02T03:04:59.000Z"), "  next attempt now, attempt 2 of 8");
-        assert_eq!(next_attempt(&trace(Value::Null), now), None);
+        assert_eq!(next_attempt(&trace(None), now), None);
     }
 
     #[test]
     fn the_phases_of_a_measured_request_are_named() {
-        let detail = serde_json::json!({ "phases": { "dns_ms": 3, "first_byte_ms": 1_200 } });
-        assert_eq!(phases(&detail), " (dns 3 ms, first byte 1.2 s)");
-        assert_eq!(phases(&serde_json::json!({})), "");
+        let detail = json!({ "phases": { "dns_ms": 3, "first_byte_ms": 1_200 } });
+        assert_eq!(phases(&serde_json::from_value(detail).unwrap()), " (dns 3 ms, first byte 1.2 s)");
+        assert_eq!(phases(&StepDetail::default()), "");
     }
 
     #[test]

@@ -32,6 +32,8 @@ fn completion_offers_names_of_the_hub_and_ignores_a_missing_hub() {
     let offers = |words: &[&str], name: &str| offered(folder.path(), words).contains(&name.to_owned());
     assert!(offers(&["bots", "show", ""], "demo"));
     assert!(offers(&["traces", "list", "--bot", "de"], "demo"));
+    assert!(offers(&["send", ""], "demo"));
+    assert!(!offers(&["send", "demo", ""], "demo"), "the second argument is a person");
     assert!(offers(&["channels", "show", ""], "demo"));
     assert!(!offers(&["bots", "show", "x"], "demo"));
     let nothing = temp();

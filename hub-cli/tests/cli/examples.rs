@@ -108,6 +108,7 @@ fn surroundings() -> tempfile::TempDir {
         ("hook.secret", "a secret of the webhook\n"),
         ("openai.key", "sk-of-nobody\n"),
         ("password", "correct horse\n"),
+        ("invoice.pdf", "%PDF-1.4\n"),
         ("morning.toml", "[[step]]\nsay = \"good morning\"\nas = \"Ada\"\n"),
     ] {
         std::fs::write(work.path().join(name), text).unwrap();

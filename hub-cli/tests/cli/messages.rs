@@ -6,7 +6,7 @@ use hub_core::demo::ADA;
 use serde_json::Value;
 
 use crate::{
-    hubs::hub_with_demo,
+    hubs::{hub_with_demo, temp},
     program::{document, documents, ends, fails, refuses, run, stderr, stdout},
     stage::Stage,
 };
@@ -31,6 +31,34 @@ fn sends_and_traces_of_a_stopped_hub() {
     let shown = run(folder.path(), &["traces", "show", trace, "--json=status,steps"]);
     let shown: Value = serde_json::from_str(&stdout(&shown)).unwrap();
     assert_eq!((&shown["status"], &shown["steps"][0]["name"]), (&"ok".into(), &"received".into()));
+}
+
+#[test]
+fn a_file_is_sent_with_a_text_or_without_one() {
+    let stage = Stage::new();
+    stage.say("hello");
+    let folder = temp();
+    let file = folder.path().join("a \"bill\" für Ann.txt");
+    std::fs::write(&file, "12 shoes").unwrap();
+    let path = file.to_str().unwrap();
+    let with_text = ["send", "demo", ADA, "your bill", "--file", path, "--wait", "--json"];
+    for send in [&with_text[..], &["send", "demo", ADA, "--file", path, "--wait", "--json"]] {
+        for output in [stage.files(send), stage.server(send)] {
+            let sent = documents(&ends(&output, 0).0).remove(0);
+            assert_eq!(sent["status"], "sent");
+            let message = stage.message(sent["message_id"].as_str().unwrap());
+            let media = &message.media[0];
+            assert_eq!((media.file_name.as_str(), media.size), ("a \"bill\" für Ann.txt", Some(8)));
+            assert_eq!(message.content == "your bill", send == with_text, "{message:?}");
+        }
+    }
+    fails(&stage.server(&["send", "demo", ADA, "hi", "--file", "nowhere.txt"]), 6, "INVALID_PARAMS");
+    fails(&stage.server(&["send", "demo", ADA]), 2, "INVALID_PARAMS");
+    let large = folder.path().join("large");
+    std::fs::File::create(&large).unwrap().set_len((50 << 20) + 1).unwrap();
+    let told =
+        fails(&stage.files(&["send", "demo", ADA, "--file", large.to_str().unwrap()]), 6, "INVALID_PARAMS");
+    assert!(told.contains("50 MiB"), "{told}");
 }
 
 #[test]

@@ -166,6 +166,13 @@ impl Stage {
         self.runtime.block_on(list).unwrap().items
     }
 
+    /// A message of the bot by its id.
+    pub fn message(&self, id: &str) -> Message {
+        let find =
+            async { self.hub.bots().message(&Actor::Operator, self.demo.bot_id, id.parse().unwrap()).await };
+        self.runtime.block_on(find).unwrap()
+    }
+
     /// The command line on the hub's files.
     pub fn files(&self, arguments: &[&str]) -> Output {
         command(self.path()).args(arguments).output().unwrap()

@@ -29,7 +29,10 @@ mod typing;
 pub use crate::{
     model::{
         bot::{BindStatus, Bot, BotHealth, BotRecord, BotStatus, StoredBind, StoredContact},
-        message::{Direction, ListedMessage, Message, MessageFilter, MessageOutcome, MessageSearch, Outcome},
+        message::{
+            Direction, ListedMessage, Message, MessageFilter, MessageOutcome, MessageSearch, MessageStatus,
+            Outcome,
+        },
         window,
     },
     node::typists::Typists,

@@ -8,7 +8,7 @@ use crate::{
     error::{Error, ErrorCode, Problems, Result},
     id::{BotId, MessageId, TraceId},
     idempotency::{self, Idempotent},
-    model::{private, window::Closed},
+    model::{private, trace::StepKind, window::Closed},
     network::{TextFormat, WindowRules},
     secret::{Secret, TokenHash},
     store::{
@@ -149,9 +149,9 @@ impl Bots<'_> {
             now,
         };
         let caller = match actor {
-            Actor::App(_) => "app",
-            Actor::Channel(_) => "channel",
-            Actor::User(_) | Actor::Operator => "api",
+            Actor::App(_) => StepKind::App,
+            Actor::Channel(_) => StepKind::Channel,
+            Actor::User(_) | Actor::Operator => StepKind::Api,
         };
         let sent = idempotency::write_once(&self.ctx.store, key, move |tx| {
             Box::pin(async move {

@@ -9,7 +9,6 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderValue, Method, header};
 use serde::Deserialize;
-use serde_json::json;
 use tokio::sync::Notify;
 
 use super::retry::{Next, Verdict, next_attempt};
@@ -23,7 +22,7 @@ use crate::{
     id::TraceId,
     model::{
         sinks::DEFAULT_SCHEDULE_S,
-        trace::{Step, StepName, TraceStatus, steps_text},
+        trace::{Step, StepDetail, StepError, StepKind, StepName, TraceStatus, steps_text},
     },
     secret::{KeyMark, Secret},
     signing,
@@ -351,9 +350,15 @@ fn trace_of(
     let ok = outcome.verdict == Verdict::Success;
     // The app took the event and its reply could not be sent: an error, too.
     let status = if ok && outcome.error.is_none() { TraceStatus::Ok } else { TraceStatus::Error };
-    let detail = json!({ "event_id": due.id, "attempt": attempts, "status": outcome.status,
-        "body": outcome.body, "error": outcome.error });
-    let step = Step::new(StepName::Response, "app", status, started, ended, detail);
+    let detail = StepDetail {
+        event_id: Some(due.id),
+        status: outcome.status,
+        body: Some(outcome.body.clone()),
+        error: outcome.error.as_deref().map(StepError::new),
+        ..StepDetail::default()
+    };
+    let step =
+        Step::new(StepName::Response, StepKind::App, status, started, ended, detail).of_attempt(attempts);
     let over = state != AppEventState::Pending;
     let summary = match (over, ok) {
         (true, true) => match &outcome.error {

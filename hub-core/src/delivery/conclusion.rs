@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Value, json};
 use tracing::Span;
 
 use super::{
@@ -26,7 +25,7 @@ use crate::{
     id::ChannelId,
     model::{
         sinks::{Ordering, SinkId},
-        trace::{DeliveryState, Step, StepName, TraceStatus, steps_text},
+        trace::{DeliveryState, Step, StepDetail, StepError, StepKind, StepName, TraceStatus, steps_text},
     },
     store::{
         ai::AiUsage,
@@ -98,17 +97,20 @@ impl Conclusion {
         if let After::Hold { due_at: at, .. } | After::Park(at) = after
             && let Some(last) = steps.last_mut()
         {
-            last.detail["next_attempt_at"] = json!(at);
-            last.detail["parked"] = json!(matches!(after, After::Park(_)));
+            last.detail.next_attempt_at = Some(at);
+            last.detail.parked = Some(matches!(after, After::Park(_)));
         }
         let failed = after == After::Over(DeliveryState::Dead);
         if failed && job.sink == SinkId::Ai && !channel.ai.error_reply.trim().is_empty() {
-            replies.push(Reply::text("ai", channel.ai.error_reply.clone()));
+            replies.push(Reply::text(StepKind::Ai, channel.ai.error_reply.clone()));
         }
         let is_attempt = !matches!(outcome, Outcome::Waits { .. });
         let to_sender = Replies { ctx: &self.ctx, bot, channel, job };
         let closed = to_sender.closed_group(now).filter(|_| !replies.is_empty());
         let replies = to_sender.rows(replies, closed, &mut steps).await;
+        for step in steps.iter_mut().filter(|_| is_attempt) {
+            step.attempt = Some(job.attempts);
+        }
         let unsent = status == TraceStatus::Skipped && closed.is_some();
         if (status == TraceStatus::Ok || unsent)
             && let Some(failed) = failed_afterwards(&steps)
@@ -198,8 +200,12 @@ impl Conclusion {
         let (id, fence, now, trace_id) =
             (finished.id, finished.fence, self.ctx.store.now(), finished.trace.id);
         let (reason, attempts) = ("the outcome of an attempt could not be stored", finished.attempts);
-        let detail = json!({ "error": reason, "reason": refused.message() });
-        let step = Step::new(StepName::Response, "store", TraceStatus::Error, now, now, detail);
+        let detail = StepDetail {
+            error: Some(StepError::new(reason)),
+            reason: Some(refused.message().to_owned()),
+            ..StepDetail::default()
+        };
+        let step = Step::new(StepName::Response, StepKind::Store, TraceStatus::Error, now, now, detail);
         let trace = TraceUpdate {
             id: trace_id,
             status: Some(TraceStatus::Error),
@@ -316,13 +322,16 @@ impl Conclusion {
 /// What failed although the receiver has the message: a response hook, or a reply that cannot be sent. The delivery is
 /// done, and the trace does not say that all went well.
 fn failed_afterwards(steps: &[Step]) -> Option<String> {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    steps.iter().filter(|step| step.status == TraceStatus::Error).find_map(|step| match step.name {
-        StepName::PluginOnResponse => {
-            let (plugin, kind) = (text(&step.detail["plugin"]), text(&step.detail["error"]["kind"]));
-            Some(format!("plugin {plugin} failed after the request: {kind}"))
+    steps.iter().filter(|step| step.status == TraceStatus::Error).find_map(|step| {
+        let error = step.detail.error.as_ref()?;
+        match step.name {
+            StepName::PluginOnResponse => {
+                let plugin = step.detail.plugin.as_deref().unwrap_or_default();
+                let kind = error.kind.as_deref().unwrap_or_default();
+                Some(format!("plugin {plugin} failed after the request: {kind}"))
+            }
+            StepName::Reply => Some(format!("a reply could not be sent: {}", error.message)),
+            _ => None,
         }
-        StepName::Reply => Some(format!("a reply could not be sent: {}", text(&step.detail["error"]))),
-        _ => None,
     })
 }

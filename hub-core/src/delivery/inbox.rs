@@ -139,7 +139,9 @@ impl Inbox {
                     return Ok(Some(Intake::Lost));
                 }
                 let fresh = batch.messages.iter().zip(&stored).filter(|(_, seqs)| seqs.is_some());
-                fresh.for_each(|(message, _)| self.node.counters.messages.count(status_of(message.class)));
+                fresh.for_each(|(message, _)| {
+                    self.node.counters.messages.count(status_of(message.class).as_str());
+                });
                 if batch.messages.iter().any(|message| !message.media.is_empty()) {
                     bot.media_ready.notify_one();
                 }

@@ -2,8 +2,6 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Value, json};
-
 use super::{
     bot::BotWork,
     job::Job,
@@ -14,11 +12,14 @@ use crate::{
     delivery::channels::ChannelRuntime,
     media::NewFile,
     model::{
-        trace::{Step, StepName, TraceStatus},
+        trace::{Step, StepDetail, StepError, StepName, TraceStatus},
         window::Window,
     },
     network::TextFormat,
-    store::outbox::{NewOutbound, NewPart},
+    store::{
+        outbox::{NewOutbound, NewPart},
+        sending::ItemState,
+    },
     time::Timestamp,
 };
 
@@ -55,13 +56,17 @@ impl Replies<'_> {
             };
             match parts {
                 Ok((content, parts, mut detail)) => {
-                    detail["to"] = json!(job.content.peer);
-                    detail["state"] = json!("queued");
+                    detail.to = Some(job.content.peer.clone());
+                    detail.state = Some(ItemState::Queued.as_str().to_owned());
                     steps.push(Step::new(StepName::Reply, by, TraceStatus::Pending, now, now, detail));
                     rows.push(self.row(dedupe_key, content, parts, now));
                 }
                 Err(reason) => {
-                    let detail = json!({ "to": job.content.peer, "error": reason });
+                    let detail = StepDetail {
+                        to: Some(job.content.peer.clone()),
+                        error: Some(StepError::new(reason)),
+                        ..StepDetail::default()
+                    };
                     steps.push(Step::new(StepName::Reply, by, TraceStatus::Error, now, now, detail));
                 }
             }
@@ -92,7 +97,7 @@ impl Replies<'_> {
     }
 
     /// What a reply consists of: its text, its parts, and what the trace says of them; or why it cannot be sent.
-    async fn parts(&self, content: ReplyContent) -> Result<(String, Vec<NewPart>, Value), String> {
+    async fn parts(&self, content: ReplyContent) -> Result<(String, Vec<NewPart>, StepDetail), String> {
         match content {
             ReplyContent::Text(text) => {
                 // PostgreSQL cannot hold it, and no chat shows it.
@@ -103,7 +108,7 @@ impl Replies<'_> {
                 let texts = self.bot.network.split_text(&text, TextFormat::Markdown);
                 let parts: Vec<NewPart> =
                     texts.into_iter().map(|text| NewPart::new(&self.ctx.ids, text)).collect();
-                let detail = json!({ "parts": parts.len() });
+                let detail = StepDetail { parts: Some(parts.len() as u64), ..StepDetail::default() };
                 Ok((text, parts, detail))
             }
             ReplyContent::File(ReplyFile { file_name, content_type, bytes }) => {
@@ -116,7 +121,12 @@ impl Replies<'_> {
                     bytes,
                 };
                 let kept = self.ctx.files().keep(new).await.map_err(|error| error.message().to_owned())?;
-                let detail = json!({ "parts": 1, "file": kept.file_name, "size": kept.size });
+                let detail = StepDetail {
+                    parts: Some(1),
+                    file: Some(kept.file_name.clone()),
+                    size: Some(kept.size),
+                    ..StepDetail::default()
+                };
                 Ok((kept.file_name.clone(), vec![NewPart::file(&self.ctx.ids, kept)], detail))
             }
             ReplyContent::Unsendable(reason) => Err(reason.to_owned()),

@@ -3,17 +3,16 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use serde_json::json;
-
 use super::{bot::BotWork, job::Content, media::source_place};
 use crate::{
     apps::{Heard, of_message},
     delivery::channels::{BotChannels, ChannelRuntime, Route, RouteInput},
     id::{ChannelId, DeliveryId, Ids, MessageId, TraceId},
     model::{
+        message::MessageStatus,
         private,
         sinks::{Ordering, SinkId, SinkKey},
-        trace::{Step, StepName, TraceStatus, steps_text},
+        trace::{Step, StepDetail, StepKind, StepName, TraceStatus, steps_text},
     },
     network::{InboundMedia, InboundMessage, MessageClass, Quote},
     node::Live,
@@ -203,8 +202,12 @@ impl Router {
         };
         let mut traces = Vec::new();
         let events = of_message(&channels.apps, &heard, &self.ids, now, |runtime| {
-            let detail = json!({ "app": runtime.app.app_id, "handle": runtime.handle.as_str() });
-            let step = Step::new(StepName::Received, "inbox", TraceStatus::Ok, now, now, detail);
+            let detail = StepDetail {
+                app: Some(runtime.app.app_id),
+                handle: Some(runtime.handle.as_str().to_owned()),
+                ..StepDetail::default()
+            };
+            let step = Step::new(StepName::Received, StepKind::Inbox, TraceStatus::Ok, now, now, detail);
             let id: TraceId = self.ids.next();
             traces.push(NewTrace {
                 id,
@@ -254,22 +257,36 @@ impl Router {
         started: Timestamp,
     ) -> NewTrace {
         let now = self.clock.now();
-        let received = json!({ "msg_type": message.kind.as_str(), "items": message.items.len() });
+        let received = StepDetail {
+            msg_type: Some(message.kind.as_str().to_owned()),
+            items: Some(message.items.len() as u64),
+            ..StepDetail::default()
+        };
         let mut steps =
-            vec![Step::new(StepName::Received, "inbox", TraceStatus::Ok, started, started, received)];
+            vec![Step::new(StepName::Received, StepKind::Inbox, TraceStatus::Ok, started, started, received)];
+        let filter = |status, reason| {
+            let detail = StepDetail { reason, ..StepDetail::default() };
+            Step::new(StepName::Filter, StepKind::Filter, status, started, now, detail)
+        };
         let mut open_sinks = 0;
         let (status, summary) = match decided {
             Route::Skipped { reason } => {
-                let detail = json!({ "reason": reason });
-                steps.push(Step::new(StepName::Filter, "filter", TraceStatus::Skipped, started, now, detail));
+                steps.push(filter(TraceStatus::Skipped, Some(reason.to_string())));
                 (TraceStatus::Skipped, format!("filtered: {reason}"))
             }
             Route::Passed { .. } => {
-                steps.push(Step::new(StepName::Filter, "filter", TraceStatus::Ok, started, now, json!({})));
+                steps.push(filter(TraceStatus::Ok, None));
                 let clients = if channel.websocket.enabled { self.live.sockets(channel.id) } else { 0 };
                 if clients > 0 {
-                    let detail = json!({ "clients": clients });
-                    steps.push(Step::new(StepName::Websocket, "log", TraceStatus::Ok, now, now, detail));
+                    let detail = StepDetail { clients: Some(clients as u64), ..StepDetail::default() };
+                    steps.push(Step::new(
+                        StepName::Websocket,
+                        StepKind::Log,
+                        TraceStatus::Ok,
+                        now,
+                        now,
+                        detail,
+                    ));
                 }
                 open_sinks = i64::try_from(channel.sinks().count()).unwrap_or(0);
                 if let Some(sink) = channel.sinks().next() {
@@ -297,8 +314,9 @@ impl Router {
 
     /// A message that could not be read is stored and visible; its batch goes on.
     fn quarantine_trace(&self, bot: &BotWork, message_id: MessageId, now: Timestamp) -> AcceptRoute {
-        let detail = json!({ "reason": "the message could not be read; its original form is kept" });
-        let step = Step::new(StepName::Received, "inbox", TraceStatus::Error, now, now, detail);
+        let reason = "the message could not be read; its original form is kept";
+        let detail = StepDetail { reason: Some(reason.to_owned()), ..StepDetail::default() };
+        let step = Step::new(StepName::Received, StepKind::Inbox, TraceStatus::Error, now, now, detail);
         let trace = NewTrace {
             id: self.ids.next(),
             message_id,
@@ -373,13 +391,13 @@ fn resolve(quote: &Quote, quoted: &HashMap<String, String>) -> Quote {
 }
 
 /// The word for what a message is to the hub.
-pub(super) const fn status_of(class: MessageClass) -> &'static str {
+pub(super) const fn status_of(class: MessageClass) -> MessageStatus {
     match class {
-        MessageClass::User => "received",
-        MessageClass::Bot => "ignored",
-        MessageClass::Recalled => "recalled",
-        MessageClass::Unfinished => "unfinished",
-        MessageClass::Quarantined => "quarantined",
+        MessageClass::User => MessageStatus::Received,
+        MessageClass::Bot => MessageStatus::Ignored,
+        MessageClass::Recalled => MessageStatus::Recalled,
+        MessageClass::Unfinished => MessageStatus::Unfinished,
+        MessageClass::Quarantined => MessageStatus::Quarantined,
     }
 }
 

@@ -13,7 +13,11 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, value::RawValue};
 
 use super::{job::Job, payload::Payload, retry::Verdict};
-use crate::{delivery::channels::ChannelRuntime, id::PluginId, model::trace::Step};
+use crate::{
+    delivery::channels::ChannelRuntime,
+    id::PluginId,
+    model::trace::{Step, StepKind},
+};
 
 /// A message that a channel takes.
 #[derive(Debug)]
@@ -139,8 +143,8 @@ pub enum Outcome {
 pub struct Reply {
     /// What tells it from the delivery's other replies, and is the same when the attempt is made again.
     pub key: String,
-    /// Who replied, for the trace: `webhook`, `plugin`, …
-    pub by: &'static str,
+    /// Who replied, for the trace.
+    pub by: StepKind,
     pub content: ReplyContent,
 }
 
@@ -166,7 +170,7 @@ pub struct ReplyFile {
 
 impl Reply {
     /// The only text of a sink.
-    pub fn text(by: &'static str, text: String) -> Self {
+    pub fn text(by: StepKind, text: String) -> Self {
         Self { key: "0".to_owned(), by, content: ReplyContent::Text(text) }
     }
 }

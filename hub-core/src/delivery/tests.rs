@@ -10,6 +10,7 @@ use crate::{
     model::{
         sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
         trace::{
+            StepKind,
             StepName::{Filter, Received, Reply, Request, Response},
             Trace, TraceStatus,
         },
@@ -83,7 +84,7 @@ async fn a_message_is_delivered_to_the_webhook_and_its_response_is_sent_to_the_c
         .hub
         .until("the reply in the trace", async || {
             let trace = world.hub.trace(&world.ada, world.bot.id, world.channel, TraceStatus::Ok).await;
-            (trace.steps.last()?.kind == "outbox").then_some(trace)
+            (trace.steps.last()?.kind == StepKind::Outbox).then_some(trace)
         })
         .await;
     let names: Vec<_> = trace.steps.iter().map(|step| step.name).collect();

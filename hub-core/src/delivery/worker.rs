@@ -3,7 +3,6 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use serde_json::json;
 use tracing::Instrument;
 
 use super::{
@@ -25,7 +24,7 @@ use crate::{
     invariants::invariant,
     model::{
         sinks::{MAX_RETRIES, SinkId, SinkKey},
-        trace::{DeliveryState, Step, StepName, TraceStatus},
+        trace::{DeliveryState, Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
     },
     spans,
     store::ai::AiUsage,
@@ -259,12 +258,14 @@ impl Worker {
     }
 }
 
-/// The step of an attempt at a sink.
-fn step_of(sink: SinkId) -> StepName {
-    match sink {
-        SinkId::Webhook => StepName::Request,
-        SinkId::Ai => StepName::Ai,
-    }
+/// The step of an attempt at a sink that failed at once.
+fn failed(sink: SinkId, at: Timestamp, error: &str) -> Step {
+    let (name, kind) = match sink {
+        SinkId::Webhook => (StepName::Request, StepKind::Webhook),
+        SinkId::Ai => (StepName::Ai, StepKind::Ai),
+    };
+    let detail = StepDetail { error: Some(StepError::new(error)), ..StepDetail::default() };
+    Step::new(name, kind, TraceStatus::Error, at, at, detail)
 }
 
 /// The attempt at a sink that was switched off meanwhile.
@@ -274,21 +275,16 @@ fn off(sink: SinkId, now: Timestamp) -> Concluded {
         SinkId::Ai => "AI sink",
     };
     let summary = format!("the channel's {name} is off");
-    let detail = json!({ "error": summary });
-    Concluded {
-        outcome: Outcome::Failure { summary, permanent: true },
-        replies: Vec::new(),
-        steps: vec![Step::new(step_of(sink), sink.as_str(), TraceStatus::Error, now, now, detail)],
-    }
+    let steps = vec![failed(sink, now, &summary)];
+    Concluded { outcome: Outcome::Failure { summary, permanent: true }, replies: Vec::new(), steps }
 }
 
 /// An attempt in which the hub itself failed: it counts, so that what always fails ends.
 fn panicked(sink: SinkId, started: Timestamp) -> Concluded {
-    let detail = json!({ "error": "internal error during this attempt" });
     Concluded {
         outcome: Outcome::Failure { summary: "internal error".to_owned(), permanent: false },
         replies: Vec::new(),
-        steps: vec![Step::new(step_of(sink), sink.as_str(), TraceStatus::Error, started, started, detail)],
+        steps: vec![failed(sink, started, "internal error during this attempt")],
     }
 }
 

@@ -19,6 +19,34 @@ words! {
     }
 }
 
+words! {
+    /// Status of a message.
+    pub enum MessageStatus {
+        /// Received.
+        Received = "received",
+        /// Received, and it could not be read.
+        Quarantined = "quarantined",
+        /// Received from a bot, and not delivered.
+        Ignored = "ignored",
+        /// Received, and the sender took it back.
+        Recalled = "recalled",
+        /// Received before the sender had finished it.
+        Unfinished = "unfinished",
+        /// Waits until the network takes it.
+        Queued = "queued",
+        /// The network has it.
+        Sent = "sent",
+        /// The network took it and gave no id.
+        Unconfirmed = "unconfirmed",
+        /// Unknown whether the network has it; not repeated.
+        Unknown = "unknown",
+        /// The network refused it.
+        Failed = "failed",
+        /// It waited too long.
+        Expired = "expired",
+    }
+}
+
 /// A message as the bot's owner sees it.
 #[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
 #[row(table = "messages")]
@@ -53,8 +81,8 @@ pub struct Message {
     /// What it refers to.
     #[row(json)]
     pub quoted: Option<Quote>,
-    /// Status: `received` and others for inbound, `queued`, `sent` and others for outbound messages.
-    pub status: String,
+    /// Its status.
+    pub status: MessageStatus,
     /// Why, where the status alone does not say.
     pub status_reason: Option<String>,
     /// The trace that tells of it, where there is one for the message itself.

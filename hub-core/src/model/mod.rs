@@ -16,6 +16,7 @@ pub mod replay;
 pub mod revocation;
 pub mod session;
 pub mod sinks;
+mod step;
 pub mod trace;
 pub mod user;
 pub mod window;

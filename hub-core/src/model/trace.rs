@@ -1,13 +1,16 @@
 //! Traces of messages, and their steps.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::{
     id::{BotId, ChannelId, MessageId, PluginId, ReplayId, TraceId},
     model::{named::Named, sinks::SinkId},
     time::Timestamp,
     words::words,
+};
+
+pub use super::step::{
+    Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName, StepPhases,
 };
 
 words! {
@@ -21,62 +24,6 @@ words! {
         Error = "error",
         /// A filter or a plugin said that nothing has to happen.
         Skipped = "skipped",
-    }
-}
-
-words! {
-    /// The names of steps.
-    pub enum StepName {
-        /// The hub has the message.
-        Received = "received",
-        /// The channel's handle and filter looked at it.
-        Filter = "filter",
-        /// A plugin's request hook ran.
-        PluginOnRequest = "plugin.on_request",
-        /// A request went out.
-        Request = "request",
-        /// What came back.
-        Response = "response",
-        /// A plugin's response hook ran.
-        PluginOnResponse = "plugin.on_response",
-        /// A reply, accepted or sent.
-        Reply = "reply",
-        /// The AI sink worked.
-        Ai = "ai",
-        /// The WebSocket sink worked.
-        Websocket = "websocket",
-    }
-}
-
-/// One step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Step {
-    /// What happened.
-    pub name: StepName,
-    /// Who did it: `inbox`, `filter`, `webhook`, `outbox`, `plugin`, …
-    pub kind: String,
-    /// How it ended.
-    pub status: TraceStatus,
-    /// When it began.
-    pub started_at: Timestamp,
-    /// How long it took, in milliseconds.
-    pub duration_ms: u64,
-    /// What there is to know, depending on the step; free of secrets.
-    pub detail: Value,
-}
-
-impl Step {
-    /// A step that began at `started_at` and ended at `ended_at`.
-    pub fn new(
-        name: StepName,
-        kind: &str,
-        status: TraceStatus,
-        started_at: Timestamp,
-        ended_at: Timestamp,
-        detail: Value,
-    ) -> Self {
-        let duration_ms = u64::try_from(ended_at.since(started_at).as_millis()).unwrap_or(u64::MAX);
-        Self { name, kind: kind.to_owned(), status, started_at, duration_ms, detail }
     }
 }
 
@@ -167,7 +114,7 @@ impl Trace {
     pub fn is_of_a_send(&self) -> bool {
         let first = self.steps.first();
         first.is_some_and(|step| {
-            step.name == StepName::Received && !["inbox", "replay"].contains(&&*step.kind)
+            step.name == StepName::Received && !matches!(step.kind, StepKind::Inbox | StepKind::Replay)
         })
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     access::Actor,
     error::{Error, ErrorCode, Result},
     hub::Hub,
-    id::{BotId, PluginId, TraceId},
+    id::{BotId, TraceId},
     model::trace::{Step, StepName, TraceStatus},
     plugins::{
         Manifest, PluginRef,
@@ -156,7 +156,7 @@ fn case_file(name: String, case: &Value) -> Result<CaseFile> {
 pub fn plugins_that_ran(steps: &[Step]) -> BTreeMap<&str, &Step> {
     let mut ran = BTreeMap::new();
     for step in steps.iter().filter(|step| step.name == StepName::PluginOnRequest) {
-        if let Some(name) = step.detail["plugin"].as_str() {
+        if let Some(name) = step.detail.plugin.as_deref() {
             ran.entry(name).or_insert(step);
         }
     }
@@ -179,16 +179,16 @@ fn chosen<'t>(steps: &'t [Step], wanted: Option<&str>) -> Result<&'t Step> {
 
 /// The source of the version that a step names.
 async fn version_that_ran(hub: &Hub, actor: &Actor, step: &Step) -> Result<CasePlugin> {
-    let field = |name: &str| step.detail[name].as_str().unwrap_or_default();
-    let id: PluginId = field("plugin_id").parse().map_err(|_| Error::not_found("plugin"))?;
+    let id = step.detail.plugin_id.ok_or_else(|| Error::not_found("plugin"))?;
     let known = hub.plugins().get(actor, id).await?;
-    let version = known.versions.iter().find(|version| version.version == field("version"));
+    let version =
+        known.versions.iter().find(|version| Some(&version.version) == step.detail.version.as_ref());
     let version = version.ok_or_else(|| Error::not_found("version of the plugin that ran"))?;
     let source = hub.plugins().get(actor, PluginRef::Version(version.id)).await?.script;
     let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '-' };
-    let name = field("plugin");
+    let name = step.detail.plugin.clone().unwrap_or_default();
     let file = format!("{}.js", name.chars().map(plain).collect::<String>());
-    Ok(CasePlugin { name: name.to_owned(), file, source, is_copied: true })
+    Ok(CasePlugin { name, file, source, is_copied: true })
 }
 
 /// As the recorded responses are distinguished: the trace keeps their bodies as texts.
@@ -216,13 +216,13 @@ fn expected(debugged: &Debugged) -> Value {
 /// A warning when the plugin does something else than in the trace: because of its state, a fetch or another version.
 fn departure(recording: &Recording, plugin: &CasePlugin, debugged: &Debugged) -> Option<String> {
     let is_it = |step: &&Step| {
-        step.name == StepName::PluginOnRequest && step.detail["plugin"] == plugin.name.as_str()
+        step.name == StepName::PluginOnRequest && step.detail.plugin.as_ref() == Some(&plugin.name)
     };
     let detail = &recording.trace.steps.iter().rfind(is_it)?.detail;
     let then = (
-        detail["skipped"] == true,
-        detail["replies"].as_u64().unwrap_or(0),
-        detail["error"]["kind"].as_str().map(str::to_owned),
+        detail.skipped == Some(true),
+        detail.replies.unwrap_or(0),
+        detail.error.as_ref().and_then(|error| error.kind.clone()),
     );
     let now = (
         debugged.skipped,
@@ -249,7 +249,10 @@ mod tests {
         let template = steps[0].clone();
         steps.extend(names.iter().map(|name| Step {
             name: StepName::PluginOnRequest,
-            detail: json!({ "plugin": name }),
+            detail: crate::model::trace::StepDetail {
+                plugin: Some((*name).to_owned()),
+                ..Default::default()
+            },
             ..template.clone()
         }));
         steps
@@ -287,6 +290,6 @@ mod tests {
         assert_eq!(code(&["a", "b"], None), Err(ErrorCode::InvalidParams));
         assert_eq!(code(&["a", "b"], Some("c")), Err(ErrorCode::NotFound));
         let steps = ran(&["a", "b"]);
-        assert_eq!(chosen(&steps, Some("b")).unwrap().detail["plugin"], "b");
+        assert_eq!(chosen(&steps, Some("b")).unwrap().detail.plugin.as_deref(), Some("b"));
     }
 }

@@ -306,8 +306,8 @@ mod tests {
     #[test]
     fn bodies_inside_texts_are_looked_into_and_recordings_stay_recordings() {
         let mut before = recording(FIRST, "mail ada@example.org");
-        before.trace.steps[2].detail["body"] = json!(
-            json!({ "sender": { "user_id": "wxid_1", "user_name": "A" }, "content": "I am A" }).to_string()
+        before.trace.steps[2].detail.body = Some(
+            json!({ "sender": { "user_id": "wxid_1", "user_name": "A" }, "content": "I am A" }).to_string(),
         );
         let faked = Fakes::new().recording(&before).unwrap();
         let text = serde_json::to_string(&faked).unwrap();

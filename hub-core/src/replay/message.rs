@@ -53,7 +53,7 @@ impl Recording {
     /// The body of the request, where no plugin had a hand in it.
     fn sent_payload(&self) -> Option<Value> {
         let untouched = |step: &crate::model::trace::Step| {
-            step.name != StepName::PluginOnRequest || step.detail["changes"].is_null()
+            step.name != StepName::PluginOnRequest || step.detail.changes.is_none()
         };
         let request = self.request()?;
         if redact::is_cut(&request.body) || !self.trace.steps.iter().all(untouched) {
@@ -82,6 +82,7 @@ fn payload(trace: &Trace, message: &RecordedMessage) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::trace::StepChanges;
     use crate::replay::recording::tests::{FIRST, recording};
 
     fn message() -> RecordedMessage {
@@ -95,11 +96,12 @@ mod tests {
     #[test]
     fn the_payload_is_what_was_sent_unless_a_plugin_changed_it() {
         let mut trace = recording(FIRST, "order 42").trace;
-        trace.steps[2].detail["body"] = json!("{\"type\":\"message\",\"content\":\"as it was sent\"}");
+        trace.steps[2].detail.body =
+            Some(json!({ "type": "message", "content": "as it was sent" }).to_string());
         let made = Recording::new(trace.clone(), Some(&message()));
         assert_eq!(made.message.unwrap()["content"], "as it was sent");
         trace.steps[0].name = StepName::PluginOnRequest;
-        trace.steps[0].detail["changes"] = json!({ "body": "…" });
+        trace.steps[0].detail.changes = Some(StepChanges::default());
         let made = Recording::new(trace.clone(), Some(&message())).message.unwrap();
         assert_eq!((&made["content"], &made["contextToken"]), (&json!("as it came"), &json!(MASK)));
         assert_eq!(made["timestamp"], 1_767_323_045);

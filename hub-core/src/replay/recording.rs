@@ -48,19 +48,18 @@ impl Recording {
     /// The last request, when there was one that went out.
     pub fn request(&self) -> Option<RecordedRequest> {
         // One that could not even be made has no body.
-        let made = |step: &&Step| step.name == StepName::Request && step.detail["body"].is_string();
+        let made = |step: &&Step| step.name == StepName::Request && step.detail.body.is_some();
         let detail = &self.trace.steps.iter().rfind(made)?.detail;
         let mut request = RecordedRequest {
-            method: detail["method"].as_str()?.parse().ok()?,
-            url: detail["url"].as_str()?.to_owned(),
+            method: detail.method.as_deref()?.parse().ok()?,
+            url: detail.url.clone()?,
             headers: HeaderMap::new(),
             masked: Vec::new(),
-            body: detail["body"].as_str()?.to_owned(),
+            body: detail.body.clone()?,
         };
-        for pair in detail["headers"].as_array().into_iter().flatten() {
-            let (Some(name), Some(value)) = (pair[0].as_str(), pair[1].as_str()) else { continue };
+        for (name, value) in detail.headers.iter().flatten() {
             if value == MASK {
-                request.masked.push(name.to_owned());
+                request.masked.push(name.clone());
                 continue;
             }
             let parsed = name.parse::<HeaderName>().ok().zip(HeaderValue::from_str(value).ok());
@@ -77,9 +76,8 @@ impl Recording {
     pub fn response(&self) -> Option<RecordedResponse> {
         let last = self.trace.steps.iter().rposition(|step| step.name == StepName::Request)?;
         let answer = self.trace.steps[last..].iter().find(|step| step.name == StepName::Response)?;
-        let status = answer.detail["status"].as_u64().and_then(|status| u16::try_from(status).ok())?;
-        let body = answer.detail["body"].as_str().unwrap_or_default().to_owned();
-        Some(RecordedResponse { status, body })
+        let body = answer.detail.body.clone().unwrap_or_default();
+        Some(RecordedResponse { status: answer.detail.status?, body })
     }
 }
 

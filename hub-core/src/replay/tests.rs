@@ -119,7 +119,7 @@ async fn a_resigned_replay_passes_the_check_of_the_receiver() {
 async fn an_unsendable_recording_is_reported_and_not_sent() {
     let receiver = Receiver::new();
     let mut all = recordings(3);
-    all[0].trace.steps[2].detail["body"] = json!("x".repeat(MAX_BODY + 30));
+    all[0].trace.steps[2].detail.body = Some("x".repeat(MAX_BODY + 30));
     all[1].trace.steps.clear();
     let carrier = to_url(&receiver, Mode::AsRecorded);
     let (summary, reports) = run(&Replay::default(), all.clone(), &carrier).await;

@@ -70,7 +70,9 @@ impl Pacing {
 
 /// What the committer counted, for tests and metrics.
 #[derive(Debug)]
-pub struct WriterStats {
+pub struct StoreStats {
+    /// Connections taken for reading.
+    pub reads: AtomicU64,
     /// Transactions committed.
     pub commits: AtomicU64,
     /// Commands inside them.
@@ -83,9 +85,10 @@ pub struct WriterStats {
     pub latency: Spread<12>,
 }
 
-impl Default for WriterStats {
+impl Default for StoreStats {
     fn default() -> Self {
         Self {
+            reads: AtomicU64::new(0),
             commits: AtomicU64::new(0),
             commands: AtomicU64::new(0),
             failures: AtomicU64::new(0),
@@ -97,7 +100,7 @@ impl Default for WriterStats {
     }
 }
 
-impl WriterStats {
+impl StoreStats {
     fn note_commit(&self, commands: u64, took: Duration) {
         self.commits.fetch_add(1, Ordering::Relaxed);
         self.commands.fetch_add(commands, Ordering::Relaxed);
@@ -121,7 +124,7 @@ pub(super) async fn run(
     backend: Backend,
     mut inbox: Inbox,
     clock: StoreClock,
-    stats: Arc<WriterStats>,
+    stats: Arc<StoreStats>,
     signals: Signals,
 ) {
     let mut connection = None;

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     error::Result,
     id::{BotId, ChannelId, DeliveryId, MessageId},
-    model::sinks::SinkId,
+    model::{message::MessageStatus, sinks::SinkId},
     network::MessageKind,
     secret::Sealed,
     store::views::Tx,
@@ -92,8 +92,8 @@ pub struct MessageRow {
     pub dedupe_key: String,
     /// Sealed JSON text with the context token, and the network's own form of what could not be read.
     pub private: Option<Sealed>,
-    /// Status word.
-    pub status: &'static str,
+    /// Status.
+    pub status: MessageStatus,
     /// When it was sent.
     pub sent_at: Timestamp,
     /// When it came.
@@ -172,7 +172,7 @@ row!(MessageRow, |row| {
     Text network_id = row.network_id.as_deref(),
     Text dedupe_key = row.dedupe_key.as_str(),
     Text private = row.private.as_ref().map(Sealed::as_str),
-    Text status = row.status,
+    Text status = row.status.as_str(),
     Number sent_at = row.sent_at,
     Number created_at = row.created_at,
 });

@@ -83,7 +83,7 @@ mod views;
 mod writer;
 
 pub use backend::{StoreConfig, claim_file};
-pub use committer::WriterStats;
+pub use committer::StoreStats;
 pub use notices::Notices;
 pub use pieces::Piece;
 pub use sealed::{SEALED_COLUMNS, SealedColumn, SealedRow, SealedValues};
@@ -107,7 +107,7 @@ pub struct Store {
     writer: writer::Writer,
     tasks: Tasks,
     clock: StoreClock,
-    stats: Arc<WriterStats>,
+    stats: Arc<StoreStats>,
     fatal: CancellationToken,
     writable: Arc<AtomicBool>,
 }
@@ -167,6 +167,7 @@ impl Store {
     /// # Errors
     /// `UNAVAILABLE` when none becomes free within five seconds.
     pub async fn read(&self) -> Result<Read> {
+        self.stats.reads.fetch_add(1, Ordering::Relaxed);
         self.backend.read().await
     }
 
@@ -278,7 +279,7 @@ impl Store {
     }
 
     /// Commits and commands so far.
-    pub fn stats(&self) -> &WriterStats {
+    pub fn stats(&self) -> &StoreStats {
         &self.stats
     }
 

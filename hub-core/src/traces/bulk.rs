@@ -6,7 +6,6 @@
 use std::collections::{BTreeSet, HashMap};
 
 use futures_util::FutureExt as _;
-use serde_json::json;
 
 use super::{Traces, replay};
 use crate::{
@@ -97,7 +96,7 @@ impl Traces<'_> {
                     new_ids.next(),
                     (source.id, source.message_id, source.bot_id, channel_id),
                     now,
-                    json!({ "replay_of": source.id, "to": shown }),
+                    shown.clone(),
                 ),
             });
             (replays.collect::<Vec<_>>(), refused)

@@ -1,7 +1,6 @@
 //! Replaying the message of a trace.
 
 use serde::Serialize;
-use serde_json::Value;
 use url::Position;
 
 use super::Traces;
@@ -13,7 +12,7 @@ use crate::{
     idempotency::{self, Idempotent},
     model::{
         sinks::SinkId,
-        trace::{Step, StepName, Trace, TraceStatus, steps_text},
+        trace::{Step, StepDetail, StepError, StepKind, StepName, Trace, TraceStatus, steps_text},
     },
     store::{
         deliveries::Replay,
@@ -81,7 +80,6 @@ impl Traces<'_> {
             ReplayTo::Url(url) => (SinkId::Webhook, Some(url), Some(shown(&self.ctx.egress.check_url(url)?))),
             ReplayTo::Model => (SinkId::Ai, None, Some("the model".to_owned())),
         };
-        let detail = serde_json::json!({ "replay_of": id, "to": shown });
         let (now, trace_id) = (self.ctx.store.now(), self.ctx.ids.next());
         let replay = Replay {
             id: self.ctx.ids.next(),
@@ -91,7 +89,7 @@ impl Traces<'_> {
             sink,
             target_url: url.map(str::to_owned),
             now,
-            trace: new_trace(trace_id, (id, trace.message_id, bot_id, channel_id), now, detail),
+            trace: new_trace(trace_id, (id, trace.message_id, bot_id, channel_id), now, shown),
         };
         let write = idempotency::write_once(&self.ctx.store, once, move |tx| {
             Box::pin(async move {
@@ -130,8 +128,8 @@ impl Traces<'_> {
         let message = self.get(actor, bot_id, id).await?.message_id;
         let now = self.ctx.store.now();
         let update = move |ended| {
-            let detail = serde_json::json!({ "error": CANCELLED });
-            let step = Step::new(StepName::Response, "cancel", TraceStatus::Error, now, now, detail);
+            let detail = StepDetail { error: Some(StepError::new(CANCELLED)), ..StepDetail::default() };
+            let step = Step::new(StepName::Response, StepKind::Cancel, TraceStatus::Error, now, now, detail);
             TraceUpdate {
                 id,
                 status: Some(TraceStatus::Error),
@@ -174,9 +172,10 @@ pub(super) fn new_trace(
     id: TraceId,
     (source, message_id, bot_id, channel_id): (TraceId, MessageId, BotId, ChannelId),
     now: Timestamp,
-    detail: Value,
+    to: Option<String>,
 ) -> NewTrace {
-    let received = Step::new(StepName::Received, "replay", TraceStatus::Ok, now, now, detail);
+    let detail = StepDetail { replay_of: Some(source), to, ..StepDetail::default() };
+    let received = Step::new(StepName::Received, StepKind::Replay, TraceStatus::Ok, now, now, detail);
     NewTrace {
         id,
         message_id,

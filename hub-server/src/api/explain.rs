@@ -137,9 +137,9 @@ view! {
     pub struct ExplanationView from explanation: Explanation {
         /// Id of the message.
         pub message_id: MessageId,
-        /// Id of the explained channel; absent if there is none.
+        /// Id of the explained channel; absent if the message has no channel.
         pub channel_id: Option<ChannelId>,
-        /// Id of the newest trace of the message in the channel; absent if there is none.
+        /// Id of the newest trace of the message in the channel; absent if it has no trace.
         pub trace_id: Option<TraceId>,
         /// The verdict.
         pub verdict: Verdict,

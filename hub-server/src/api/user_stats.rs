@@ -31,7 +31,7 @@ pub struct UserStatsView {
     pub messages: MessageStats,
     /// Deliveries.
     pub deliveries: UserDeliveryStats,
-    /// When the oldest pending or parked delivery was accepted; absent if there is none.
+    /// When the oldest pending or parked delivery was accepted; absent if no delivery is.
     pub oldest_pending_at: Option<Time>,
     /// The last sixty minutes, oldest first; the last one is not complete. At most 100,000 messages and 100,000 traces
     /// of the hour are counted.

@@ -1,6 +1,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
+    sync::atomic::Ordering,
 };
 
 use hub_core::network::sim::Simulator;
@@ -76,6 +77,34 @@ fn every_operation_of_a_page_is_documented() {
             "{} has two actions",
             action.operation
         );
+    }
+}
+
+/// Connections that one answer takes for reading: for the session, for the frame of the page, and for the page itself.
+const MAX_READS: u64 = 10;
+
+#[tokio::test]
+async fn pages_read_the_same_number_of_times_however_much_there_is() {
+    let (app, simulator) = App::with_simulator().await;
+    let ann = app.user("ann").await;
+    let addresses = addresses(&app, &ann, &simulator).await;
+    let stats = app.hub.context().store.stats();
+    let reads = async |address: &str| {
+        let before = stats.reads.load(Ordering::Relaxed);
+        assert_eq!(ann.get(address).await.response.status(), 200, "{address}");
+        stats.reads.load(Ordering::Relaxed) - before
+    };
+    let mut counted = Vec::new();
+    for address in &addresses {
+        counted.push((address, reads(address).await));
+    }
+    for (name, first) in [("bert", 100), ("carl", 200), ("dora", 300)] {
+        let bot = bind(&ann, &simulator, Some(name)).await;
+        messages::more(&app, bot["id"].as_str().unwrap(), first).await;
+    }
+    for (address, before) in counted {
+        assert!((1..=MAX_READS).contains(&before), "{address} reads {before} times");
+        assert_eq!(reads(address).await, before, "{address} reads once per row");
     }
 }
 

@@ -106,6 +106,7 @@ async fn the_page_says_what_happened_in_the_format_of_prometheus() {
     let unknown = [("route", "-"), ("status", "404")];
     assert!((value(&samples, "hub_http_requests_total", &unknown) - 3.0).abs() < 0.1);
     assert!((value(&samples, "hub_http_request_seconds_count", &healthy[..1]) - 2.0).abs() < 0.1);
+    assert!(value(&samples, "hub_store_reads_total", &[]) >= 1.0);
     let commits = value(&samples, "hub_store_commits_total", &[]);
     assert!(commits >= 1.0, "registering was committed");
     assert!((value(&samples, "hub_store_commit_seconds_bucket", &[("le", "+Inf")]) - commits).abs() < 0.1);

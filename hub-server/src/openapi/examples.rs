@@ -32,6 +32,8 @@ const TEXTS: &[(&str, &str)] = &[
     ("PluginDetail.name", "tagger"),
     ("PluginDetail.description", "Marks orders."),
     ("Quoted.text", "order 42"),
+    ("StepFetch.error", "not in @connect: example.com"),
+    ("StepLog.text", "order 42"),
     ("SetAppTool.name", "weather"),
     ("SetAppTool.description", "The weather in a city"),
     ("AppEvent.status", "delivered"),

@@ -144,8 +144,7 @@ async fn a_model_calls_an_apps_tool_and_answers_with_what_it_learnt() {
 
     let trace = ended(&scene.hub, &scene.bot, scene.channel, TraceStatus::Ok).await;
     assert_eq!(body["trace_id"], trace.trace_id.to_string());
-    let step = format!("tool_call:{}", scene.weather);
-    let expected = [("ai", TraceStatus::Ok), (&*step, TraceStatus::Ok), ("ai", TraceStatus::Ok)];
+    let expected = [("ai", TraceStatus::Ok), (&*scene.weather, TraceStatus::Ok), ("ai", TraceStatus::Ok)];
     assert_eq!(ai_steps(&trace), expected);
     let log = scene.log().await;
     assert_eq!((log.len(), log[0].state, log[0].attempts), (1, AppEventState::Delivered, 1));

@@ -41,7 +41,7 @@ async fn a_model_sees_the_image_and_not_what_is_none_or_too_large() {
     assert_eq!(images, [part(IMAGE), part(IMAGE)]);
     let trace = ended(&hub, &bot, channel, TraceStatus::Ok).await;
     let step = trace.steps.iter().find(|step| step.name == StepName::Ai).unwrap();
-    assert_eq!(step.detail["images"], 2);
+    assert_eq!(step.detail.images, Some(2));
     assert!(!serde_json::to_string(&trace.steps).unwrap().contains("base64"), "no trace holds the image");
     // Later it is a part of what was said, in words.
     hub.say(&bot, "and now?");

@@ -89,7 +89,7 @@ async fn tools_are_offered_and_called_for_this_conversation_alone() {
     assert_eq!(calls[1].0.place, 1);
     let trace = ended(&hub, &bot, channel, TraceStatus::Ok).await;
     let kinds: Vec<_> = ai_steps(&trace).into_iter().map(|(kind, _)| kind).collect();
-    let expected = ["ai", "tool_call:order", "ai", "tool_call:broken", "ai", "tool_call:steal", "ai"];
+    let expected = ["ai", "order", "ai", "broken", "ai", "steal", "ai"];
     assert_eq!(kinds, expected);
 }
 
@@ -116,7 +116,7 @@ async fn a_tool_that_never_ends_takes_no_more_than_the_time_of_the_answer() {
     hub.say(&bot, "hello");
     let trace = hub.wait_trace(&bot, channel, |trace| !ai_steps(trace).is_empty()).await;
     let steps = ai_steps(&trace);
-    assert_eq!(steps[..2], [("ai", TraceStatus::Ok), ("tool_call:endless", TraceStatus::Error)]);
+    assert_eq!(steps[..2], [("ai", TraceStatus::Ok), ("endless", TraceStatus::Error)]);
     // The time runs from the beginning of the attempt.
     assert!(trace.steps[3].duration_ms >= 55_000, "{:?}", trace.steps[3]);
     assert_eq!(hub.wait_sent(&bot, 1).await[0].text, "It is on its way.", "the next try goes through");

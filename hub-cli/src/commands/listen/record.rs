@@ -17,9 +17,8 @@ use hub_core::{
     replay::Recording,
     secret::Secret,
     time::{Clock, Timestamp},
-    traces::{Step, StepName, Trace, TraceStatus},
+    traces::{Step, StepDetail, StepError, StepKind, StepName, Trace, TraceStatus},
 };
-use serde_json::{Value, json};
 use url::Url;
 
 use crate::{commands::recordings::line, exit::Failure};
@@ -87,28 +86,31 @@ impl Recorder {
         } else {
             TraceStatus::Error
         };
-        let mut request = json!({
-            "attempt": 1,
-            "method": "POST",
-            "url": self.redactor.url(url),
-            "headers": self.redactor.headers(headers),
-            "body": self.redactor.body(body),
-        });
+        let mut request = StepDetail {
+            method: Some("POST".to_owned()),
+            url: Some(self.redactor.url(url)),
+            headers: Some(self.redactor.headers(headers)),
+            body: Some(self.redactor.body(body)),
+            ..StepDetail::default()
+        };
         let mut steps = Vec::new();
-        let step = |name, detail: Value| Step::new(name, "webhook", well, started, ended, detail);
+        let step = |name, started, detail| {
+            Step::new(name, StepKind::Webhook, well, started, ended, detail).of_attempt(1)
+        };
         match exchange.answer {
             Ok(answer) => {
-                steps.push(step(StepName::Request, request));
-                let detail = json!({
-                    "status": answer.status.as_u16(),
-                    "headers": self.redactor.headers(&answer.headers),
-                    "body": self.redactor.body(&answer.body),
-                });
-                steps.push(Step::new(StepName::Response, "webhook", well, ended, ended, detail));
+                steps.push(step(StepName::Request, started, request));
+                let detail = StepDetail {
+                    status: Some(answer.status.as_u16()),
+                    headers: Some(self.redactor.headers(&answer.headers)),
+                    body: Some(self.redactor.body(&answer.body)),
+                    ..StepDetail::default()
+                };
+                steps.push(step(StepName::Response, ended, detail));
             }
             Err(reason) => {
-                request["error"] = json!({ "message": reason });
-                steps.push(step(StepName::Request, request));
+                request.error = Some(StepError::new(reason));
+                steps.push(step(StepName::Request, started, request));
             }
         }
         let (channel_id, bot_id) = exchange.channel;
@@ -129,6 +131,8 @@ impl Recorder {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn exchange<'e>(url: &'e Url, headers: &'e HeaderMap, body: &'e Bytes) -> Exchange<'e> {

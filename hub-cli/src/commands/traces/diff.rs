@@ -135,17 +135,17 @@ fn written(request: &PluginRequest) -> String {
 /// One line per step, without values that always differ.
 fn steps(recording: &Recording) -> String {
     let line = |step: &hub_core::traces::Step| {
-        let known = ["reason", "plugin", "version", "state", "error"].iter().filter_map(|name| {
-            let value = &step.detail[*name];
-            match value {
-                Value::Null => None,
-                Value::String(text) => Some(format!("  {name} {}", screen::clean(text))),
-                other => Some(format!(
-                    "  {name} {}",
-                    other["message"].as_str().map(screen::clean).unwrap_or_default()
-                )),
-            }
-        });
+        let detail = &step.detail;
+        let error = detail.error.as_ref().map(|error| &error.message);
+        let known = [
+            ("reason", detail.reason.as_ref()),
+            ("plugin", detail.plugin.as_ref()),
+            ("version", detail.version.as_ref()),
+            ("state", detail.state.as_ref()),
+            ("error", error),
+        ];
+        let known =
+            known.into_iter().filter_map(|(name, text)| Some(format!("  {name} {}", screen::clean(text?))));
         format!("{}  {}{}\n", step.name.as_str(), step.status.as_str(), known.collect::<String>())
     };
     recording.trace.steps.iter().map(line).collect()

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use hub_core::{
     replay::Recording,
-    traces::{Step, StepName, Trace},
+    traces::{Step, StepDetail, StepName, Trace},
 };
 use serde_json::{Value, json};
 
@@ -50,20 +50,20 @@ pub fn raw(trace: &Trace) -> Result<String, Failure> {
     for exchange in exchanges(trace)? {
         let sent = &exchange.request.detail;
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{} {} HTTP/1.1", words(sent, "method"), words(sent, "url"));
+        let _ = writeln!(text, "{} {} HTTP/1.1", words(sent.method.as_ref()), words(sent.url.as_ref()));
         message(&mut text, sent);
         let Some(response) = exchange.response else { continue };
-        let _ = writeln!(text, "HTTP/1.1 {}", response.detail["status"]);
+        let _ = writeln!(text, "HTTP/1.1 {}", response.detail.status.unwrap_or_default());
         message(&mut text, &response.detail);
     }
     Ok(text)
 }
 
-fn message(text: &mut String, detail: &Value) {
+fn message(text: &mut String, detail: &StepDetail) {
     for (name, value) in headers(detail) {
         let _ = writeln!(text, "{name}: {value}");
     }
-    let _ = writeln!(text, "\n{}\n", words(detail, "body"));
+    let _ = writeln!(text, "\n{}\n", words(detail.body.as_ref()));
 }
 
 /// The last request as a command for curl.
@@ -99,7 +99,7 @@ pub fn har(trace: &Trace) -> Result<Value, Failure> {
 
 fn entry(exchange: &Exchange<'_>) -> Value {
     let (sent, took) = (&exchange.request.detail, exchange.request.duration_ms);
-    let url = words(sent, "url");
+    let url = words(sent.url.as_ref());
     let query: Vec<Value> = url::Url::parse(url).map_or_else(
         |_| Vec::new(),
         |url| url.query_pairs().map(|(name, value)| json!({ "name": name, "value": value })).collect(),
@@ -108,16 +108,16 @@ fn entry(exchange: &Exchange<'_>) -> Value {
         "startedDateTime": exchange.request.started_at,
         "time": took,
         "request": {
-            "method": sent["method"],
+            "method": sent.method,
             "url": url,
             "httpVersion": "HTTP/1.1",
             "cookies": [],
             "headers": pairs(sent),
             "queryString": query,
-            "postData": { "mimeType": content_type(sent), "text": words(sent, "body") },
+            "postData": { "mimeType": content_type(sent), "text": words(sent.body.as_ref()) },
             // Not measured.
             "headersSize": -1,
-            "bodySize": words(sent, "body").len(),
+            "bodySize": words(sent.body.as_ref()).len(),
         },
         "response": answer(exchange.response.map(|step| &step.detail)),
         "cache": {},
@@ -126,11 +126,11 @@ fn entry(exchange: &Exchange<'_>) -> Value {
 }
 
 /// A response; archives use status 0 for a missing one.
-fn answer(detail: Option<&Value>) -> Value {
-    let none = Value::Null;
+fn answer(detail: Option<&StepDetail>) -> Value {
+    let none = StepDetail::default();
     let detail = detail.unwrap_or(&none);
-    let (status, body) = (detail["status"].as_u64().unwrap_or(0), words(detail, "body"));
-    let reason = u16::try_from(status).ok().and_then(|code| http::StatusCode::from_u16(code).ok());
+    let (status, body) = (detail.status.unwrap_or(0), words(detail.body.as_ref()));
+    let reason = http::StatusCode::from_u16(status).ok();
     json!({
         "status": status,
         "statusText": reason.and_then(|code| code.canonical_reason()).unwrap_or_default(),
@@ -144,21 +144,20 @@ fn answer(detail: Option<&Value>) -> Value {
     })
 }
 
-fn words<'d>(detail: &'d Value, field: &str) -> &'d str {
-    detail[field].as_str().unwrap_or_default()
+fn words(text: Option<&String>) -> &str {
+    text.map_or("", String::as_str)
 }
 
-fn headers(detail: &Value) -> impl Iterator<Item = (&str, &str)> {
-    let pairs = detail["headers"].as_array().into_iter().flatten();
-    pairs.filter_map(|pair| Some((pair[0].as_str()?, pair[1].as_str()?)))
+fn headers(detail: &StepDetail) -> impl Iterator<Item = &(String, String)> {
+    detail.headers.iter().flatten()
 }
 
-fn pairs(detail: &Value) -> Vec<Value> {
+fn pairs(detail: &StepDetail) -> Vec<Value> {
     headers(detail).map(|(name, value)| json!({ "name": name, "value": value })).collect()
 }
 
-fn content_type(detail: &Value) -> &str {
-    let is_type = |(name, _): &(&str, &str)| name.eq_ignore_ascii_case("content-type");
+fn content_type(detail: &StepDetail) -> &str {
+    let is_type = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("content-type");
     headers(detail).find(is_type).map_or("", |(_, value)| value)
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::json;
 use tokio::sync::watch;
 
 use super::{PAGE, PAGE_CHARS, WINDOW, watch::ANNOUNCEMENT_LIFETIME};
@@ -14,7 +13,7 @@ use crate::{
     id::{AppEventId, AppId, SocketId, UserId},
     model::{
         app::Seat,
-        trace::{Step, StepName, TraceStatus, steps_text},
+        trace::{Step, StepDetail, StepKind, StepName, TraceStatus, steps_text},
     },
     node::seats::{Place, Pulse, SeatState},
     secret::KeyMark,
@@ -229,8 +228,8 @@ impl Drop for AppListener {
 }
 
 fn trace_of(event: &WrittenEvent, now: Timestamp) -> Option<TraceUpdate> {
-    let detail = json!({ "event_id": event.id });
-    let step = Step::new(StepName::Websocket, "app", TraceStatus::Ok, now, now, detail);
+    let detail = StepDetail { event_id: Some(event.id), ..StepDetail::default() };
+    let step = Step::new(StepName::Websocket, StepKind::App, TraceStatus::Ok, now, now, detail);
     Some(TraceUpdate {
         id: event.trace_id?,
         status: event.is_over.then_some(TraceStatus::Ok),

@@ -12,7 +12,7 @@ use super::stage::{Answered, Concluded, Drafted, Outcome, Prepared, Reply, Reque
 use crate::{
     channels::OnPluginError,
     delivery::{plugins::Installed, work_store::WorkContext},
-    model::trace::StepName,
+    model::trace::{StepKind, StepName},
     plugins::request::{self, LeftRequest, Reach, Violation},
     sandbox::{HookInput, HookOutcome, PluginRequest, SandboxFault},
 };
@@ -108,7 +108,9 @@ impl Answered<'_> {
         let mut concluded = on_response(ctx, self).await;
         let plugins_replied = replied || !concluded.replies.is_empty();
         if automatic && !plugins_replied {
-            concluded.replies.extend(concluded.outcome.reply().map(|text| Reply::text("webhook", text)));
+            concluded
+                .replies
+                .extend(concluded.outcome.reply().map(|text| Reply::text(StepKind::Webhook, text)));
         }
         concluded
     }

@@ -9,6 +9,7 @@ use crate::{
         plugins::Installed,
         stage::{Head, Reply, ReplyContent, ReplyFile},
     },
+    model::trace::StepKind,
     plugins::request,
     sandbox::{self, HookOutcome},
 };
@@ -23,7 +24,8 @@ pub(super) fn taken(
     let place = if answer.is_none() { 'q' } else { 's' };
     let key = |n: usize| format!("{}.{place}.{n}", plugin.plugin_id);
     let made = std::mem::take(&mut outcome.replies).into_iter().enumerate();
-    made.map(|(n, reply)| Reply { key: key(n), by: "plugin", content: content(reply, answer) }).collect()
+    made.map(|(n, reply)| Reply { key: key(n), by: StepKind::Plugin, content: content(reply, answer) })
+        .collect()
 }
 
 fn content(reply: sandbox::Reply, answer: Option<(&Head, &Bytes)>) -> ReplyContent {

@@ -1,13 +1,14 @@
 //! What a hook did, as a step of the trace.
 
 use http::HeaderMap;
-use serde_json::{Map, Value, json};
 use url::Url;
 
 use super::Failed;
 use crate::{
     delivery::{plugins::Installed, redact::Redactor, stage::Request, work_store::WorkContext},
-    model::trace::{Step, StepName, TraceStatus},
+    model::trace::{
+        Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName, TraceStatus,
+    },
     plugins::{diff, gate::Fetched},
     sandbox::{HookOutcome, LogLevel},
     time::Timestamp,
@@ -17,62 +18,54 @@ use crate::{
 pub(super) struct Report {
     started: Timestamp,
     status: TraceStatus,
-    detail: Map<String, Value>,
+    detail: StepDetail,
 }
 
 impl Report {
     /// A hook that begins now.
     pub(super) fn new(ctx: &WorkContext, plugin: &Installed) -> Self {
-        let mut detail = Map::new();
-        detail.insert("plugin_id".into(), json!(plugin.plugin_id));
-        detail.insert("plugin".into(), json!(plugin.name));
-        detail.insert("version".into(), json!(plugin.version));
+        let detail = StepDetail {
+            plugin_id: Some(plugin.plugin_id),
+            plugin: Some(plugin.name.clone()),
+            version: Some(plugin.version.clone()),
+            ..StepDetail::default()
+        };
         Self { started: ctx.clock.now(), status: TraceStatus::Ok, detail }
     }
 
     /// It is not run, and why.
     pub(super) fn skipped(mut self, reason: &str) -> Self {
         self.status = TraceStatus::Skipped;
-        self.detail.insert("reason".into(), json!(reason));
+        self.detail.reason = Some(reason.to_owned());
         self
     }
 
     /// What came out of it.
     pub(super) fn ran(&mut self, redactor: &Redactor, outcome: &HookOutcome) {
-        let micros = u64::try_from(outcome.duration.as_micros()).unwrap_or(u64::MAX);
-        self.detail.insert("hook".into(), json!(outcome.present));
-        self.detail.insert("duration_us".into(), json!(micros));
-        if outcome.memory_bytes > 0 {
-            self.detail.insert("memory_bytes".into(), json!(outcome.memory_bytes));
-        }
         // The step begins with the run: its limit is that of the run, not of the queue.
         self.started = self.started + outcome.waited;
-        if let wait_ms @ 1.. = outcome.waited.as_millis() {
-            self.detail.insert("wait_ms".into(), json!(u64::try_from(wait_ms).unwrap_or(u64::MAX)));
-        }
-        if !outcome.logs.is_empty() {
-            let line = |log: &crate::sandbox::LogLine| json!({ "at_ms": log.at_ms, "level": level(log.level), "text": redactor.text(&log.text).replace('\0', "\u{fffd}") });
-            self.detail.insert("logs".into(), outcome.logs.iter().map(line).collect());
-        }
-        if !outcome.replies.is_empty() {
-            self.detail.insert("replies".into(), json!(outcome.replies.len()));
-        }
-        if outcome.skipped {
-            self.detail.insert("skipped".into(), json!(true));
-        }
-        if let Some(error) = &outcome.error {
-            let clean = |text: &str| redactor.text(text).replace('\0', "\u{fffd}");
-            self.detail.insert(
-                "error".into(),
-                json!({
-                    "kind": error.kind.as_str(),
-                    "message": clean(&error.message),
-                    "line": error.line,
-                    "column": error.column,
-                    "stack": error.stack.as_deref().map(clean),
-                }),
-            );
-        }
+        let clean = |text: &str| redactor.text(text).replace('\0', "\u{fffd}");
+        let detail = &mut self.detail;
+        detail.hook = Some(outcome.present);
+        detail.duration_us = Some(u64::try_from(outcome.duration.as_micros()).unwrap_or(u64::MAX));
+        detail.memory_bytes = Some(outcome.memory_bytes).filter(|bytes| *bytes > 0);
+        let wait_ms = u64::try_from(outcome.waited.as_millis()).unwrap_or(u64::MAX);
+        detail.wait_ms = Some(wait_ms).filter(|ms| *ms > 0);
+        let log = |log: &crate::sandbox::LogLine| StepLog {
+            at_ms: log.at_ms,
+            level: level(log.level).to_owned(),
+            text: clean(&log.text),
+        };
+        detail.logs = Some(outcome.logs.iter().map(log).collect()).filter(|logs: &Vec<_>| !logs.is_empty());
+        detail.replies = Some(outcome.replies.len() as u64).filter(|count| *count > 0);
+        detail.skipped = outcome.skipped.then_some(true);
+        detail.error = outcome.error.as_ref().map(|error| StepError {
+            kind: Some(error.kind.as_str().to_owned()),
+            line: error.line,
+            column: error.column,
+            stack: error.stack.as_deref().map(clean),
+            ..StepError::new(clean(&error.message))
+        });
     }
 
     /// What it fetched.
@@ -83,44 +76,43 @@ impl Report {
         let line = |fetched: &Fetched| {
             let url = Url::parse(&fetched.url)
                 .map_or_else(|_| redactor.text(&fetched.url), |url| redactor.url(&url));
-            let url: String = url.replace('\0', "\u{fffd}").chars().take(1024).collect();
-            let method: String = fetched.method.chars().filter(|c| !c.is_control()).take(16).collect();
-            match &fetched.result {
-                Ok(status) => json!({ "method": method, "url": url, "status": status }),
-                Err(error) => json!({ "method": method, "url": url, "error": error }),
+            let (status, error) = match &fetched.result {
+                Ok(status) => (Some(*status), None),
+                Err(error) => (None, Some(error.clone())),
+            };
+            StepFetch {
+                method: fetched.method.chars().filter(|c| !c.is_control()).take(16).collect(),
+                url: url.replace('\0', "\u{fffd}").chars().take(1024).collect(),
+                status,
+                error,
             }
         };
-        self.detail.insert("fetches".into(), made.iter().map(line).collect());
+        self.detail.fetches = Some(made.iter().map(line).collect());
     }
 
     /// What it changed, with secrets masked on both sides.
     pub(super) fn changes(&mut self, redactor: &Redactor, before: &Request, after: &Request) {
-        let mut changes = Map::new();
+        let mut changes = StepChanges::default();
         if before.method != after.method {
-            changes.insert("method".into(), json!([before.method.as_str(), after.method.as_str()]));
+            changes.method = Some([&before.method, &after.method].map(ToString::to_string));
         }
         if before.url != after.url {
             let shown =
                 |url: &str| Url::parse(url).map_or_else(|_| redactor.text(url), |url| redactor.url(&url));
-            changes.insert("url".into(), json!([shown(&before.url), shown(&after.url)]));
+            changes.url = Some([shown(&before.url), shown(&after.url)]);
         }
         let headers = header_changes(redactor, &before.headers, &after.headers);
-        if !headers.is_empty() {
-            changes.insert("headers".into(), json!(headers));
-        }
+        changes.headers = Some(headers).filter(|lines| !lines.is_empty());
         if before.body != after.body {
             let shown = |body: &[u8]| diff::laid_out(&redactor.body(body));
-            let text = diff::unified(&shown(&before.body), &shown(&after.body));
-            changes.insert("body".into(), json!(text));
+            changes.body = Some(diff::unified(&shown(&before.body), &shown(&after.body)));
         }
-        if !changes.is_empty() {
-            self.detail.insert("changes".into(), Value::Object(changes));
-        }
+        self.detail.changes = Some(changes).filter(|changes| *changes != StepChanges::default());
     }
 
     /// The hub stops the plugin after this run.
     pub(super) fn paused(&mut self, reason: &str) {
-        self.detail.insert("paused".into(), json!(reason));
+        self.detail.paused = Some(reason.to_owned());
     }
 
     /// It failed. What the plugin itself threw is noted already.
@@ -130,12 +122,13 @@ impl Report {
             Failed::Plugin(kind, message) => (*kind, message.clone()),
             Failed::Sandbox(fault) => (fault.as_str(), fault.to_string()),
         };
-        self.detail.entry("error").or_insert_with(|| json!({ "kind": kind, "message": message }));
+        let error = || StepError { kind: Some(kind.to_owned()), ..StepError::new(message) };
+        self.detail.error.get_or_insert_with(error);
     }
 
     pub(super) fn into_step(self, ctx: &WorkContext, name: StepName) -> Step {
         let Self { started, status, detail } = self;
-        Step::new(name, "plugin", status, started, ctx.clock.now(), Value::Object(detail))
+        Step::new(name, StepKind::Plugin, status, started, ctx.clock.now(), detail)
     }
 }
 
@@ -166,18 +159,15 @@ mod tests {
     #[test]
     fn the_wait_for_a_worker_is_shown_next_to_the_run_and_not_in_it() {
         let queued = Timestamp::from_millis(1_000);
-        let mut report = Report { started: queued, status: TraceStatus::Ok, detail: Map::new() };
+        let mut report = Report { started: queued, status: TraceStatus::Ok, detail: StepDetail::default() };
         let redactor = Redactor::new([], None);
         let run = Duration::from_millis(20);
         let outcome = HookOutcome { waited: Duration::from_secs(8), duration: run, ..HookOutcome::default() };
         report.ran(&redactor, &outcome);
         assert_eq!(report.started, queued + Duration::from_secs(8));
-        assert_eq!(
-            (&report.detail["wait_ms"], &report.detail["duration_us"]),
-            (&json!(8_000), &json!(20_000))
-        );
-        let mut report = Report { started: queued, status: TraceStatus::Ok, detail: Map::new() };
+        assert_eq!((report.detail.wait_ms, report.detail.duration_us), (Some(8_000), Some(20_000)));
+        let mut report = Report { started: queued, status: TraceStatus::Ok, detail: StepDetail::default() };
         report.ran(&redactor, &HookOutcome { waited: Duration::ZERO, ..outcome });
-        assert_eq!((report.started, report.detail.get("wait_ms")), (queued, None));
+        assert_eq!((report.started, report.detail.wait_ms), (queued, None));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     access::Actor,
@@ -143,16 +143,14 @@ async fn plugins_change_the_request_in_their_order_and_it_is_signed_last() {
     );
     assert_eq!(scene.texts(1).await, ["order 42 200 {}"]);
     let before = steps(&trace, StepName::PluginOnRequest);
-    let names: Vec<&Value> = before.iter().map(|step| &step.detail["plugin"]).collect();
-    assert_eq!(names, [&json!("first"), &json!("second"), &json!("images")]);
+    let names: Vec<_> = before.iter().filter_map(|step| step.detail.plugin.as_deref()).collect();
+    assert_eq!(names, ["first", "second", "images"]);
     let first = &before[0].detail;
-    assert_eq!(first["logs"][0]["text"], "seen order 42");
-    assert!(
-        first["memory_bytes"].is_null() && first["duration_us"].is_u64(),
-        "read after errors only: {first}"
-    );
-    assert!(first["changes"]["body"].as_str().unwrap().contains("+  \"order\": 42"), "{first}");
-    assert_eq!(first["changes"]["headers"], json!(["+ x-kind: order"]));
+    assert_eq!(first.logs.as_ref().unwrap()[0].text, "seen order 42");
+    assert!(first.memory_bytes.is_none() && first.duration_us.is_some(), "read after errors only: {first:?}");
+    let changes = first.changes.as_ref().unwrap();
+    assert!(changes.body.as_ref().unwrap().contains("+  \"order\": 42"), "{changes:?}");
+    assert_eq!(changes.headers.as_ref().unwrap(), &["+ x-kind: order"]);
     assert_eq!(before[2].status, TraceStatus::Skipped);
     assert_eq!(steps(&trace, StepName::PluginOnResponse).len(), 1, "only the first one has the hook");
     let kept = format!("{:?}", trace.steps);
@@ -170,7 +168,7 @@ async fn skipping_replies_and_sends_nothing() {
     assert_eq!(scene.texts(1).await, ["we sleep"]);
     assert!(scene.receiver.requests().is_empty());
     assert_eq!(steps(&trace, StepName::PluginOnRequest).len(), 1);
-    assert_eq!(step(&trace, StepName::PluginOnRequest).detail["skipped"], true);
+    assert_eq!(step(&trace, StepName::PluginOnRequest).detail.skipped, Some(true));
 }
 
 #[tokio::test]
@@ -215,9 +213,9 @@ async fn a_plugin_that_fails_is_the_channels_decision() {
         .await;
     let failed = step(&trace, StepName::PluginOnRequest);
     assert_eq!(failed.status, TraceStatus::Error);
-    let error = &failed.detail["error"];
-    assert_eq!((&error["kind"], &error["line"]), (&json!("throw"), &json!(6)), "{error}");
-    assert!(error["column"].is_u64() && error["message"].as_str().unwrap().contains("TypeError"), "{error}");
+    let error = failed.detail.error.as_ref().unwrap();
+    assert_eq!((error.kind.as_deref(), error.line), (Some("throw"), Some(6)), "{error:?}");
+    assert!(error.column.is_some() && error.message.contains("TypeError"), "{error:?}");
     assert!(trace.summary.contains("plugin broken: throw"), "{}", trace.summary);
     scene.on_error(OnPluginError::Send).await;
     scene.hub.say(&scene.bot, "second");
@@ -269,7 +267,10 @@ async fn a_request_to_anywhere_else_fails() {
         )
         .await;
     let trace = scene.say("hello", TraceStatus::Error).await;
-    assert_eq!(step(&trace, StepName::PluginOnRequest).detail["error"]["kind"], "blocked_url");
+    assert_eq!(
+        step(&trace, StepName::PluginOnRequest).detail.error.as_ref().unwrap().kind.as_deref(),
+        Some("blocked_url")
+    );
     assert!(scene.receiver.requests().is_empty() && scene.other.requests().is_empty());
 }
 
@@ -293,8 +294,8 @@ async fn a_plugin_fetches_from_its_hosts_only() {
     assert_eq!(body["status"], "shipped");
     assert!(body["refused"].as_str().unwrap().contains("not in @connect"), "{body}");
     assert_eq!(&scene.other.requests()[0].body()[..], br#"{"n":1}"#);
-    let fetches = &step(&trace, StepName::PluginOnRequest).detail["fetches"];
-    assert_eq!((&fetches[0]["status"], fetches[1]["error"].is_string()), (&json!(200), true), "{fetches}");
+    let fetches = step(&trace, StepName::PluginOnRequest).detail.fetches.as_ref().unwrap();
+    assert_eq!((fetches[0].status, fetches[1].error.is_some()), (Some(200), true), "{fetches:?}");
 }
 
 #[tokio::test]
@@ -357,7 +358,7 @@ async fn replies_may_be_files_and_a_second_attempt_adds_none() {
     let failed: Vec<_> = steps(&trace, StepName::Reply)
         .into_iter()
         .filter(|step| step.status == TraceStatus::Error)
-        .map(|step| step.detail["error"].as_str().unwrap().to_owned())
+        .map(|step| step.detail.error.as_ref().unwrap().message.clone())
         .collect();
     let told = ["the file is not base64", "there is no response to forward before the request"];
     assert_eq!(failed, [told, told].concat(), "once for each attempt");

@@ -5,15 +5,13 @@ use std::{
     time::Duration,
 };
 
-use serde_json::json;
-
 use super::{MAX_REMEMBERED, Next, Outbox, SUSPECT};
 use crate::{
     bots::BotStatus,
     error::{ErrorCode, Result},
     events::Event,
     id::{Kind, kind},
-    model::trace::{Step, StepName, TraceStatus, steps_text},
+    model::trace::{Step, StepDetail, StepError, StepKind, StepName, TraceStatus, steps_text},
     network::SendOutcome,
     store::{
         sending::{ItemState, OpenItem, Settled},
@@ -262,18 +260,21 @@ fn trace_of(item: &OpenItem, started: Timestamp, settled: &Settled) -> Option<Tr
         ItemState::Queued | ItemState::Sending => TraceStatus::Pending,
         ItemState::Failed | ItemState::Unknown | ItemState::Expired => TraceStatus::Error,
     };
-    let detail = json!({
-        "to": item.peer,
-        "message_id": item.message_id,
-        "part": item.part + 1,
-        "parts": item.parts,
-        "state": settled.state.as_str(),
-        "attempt": item.attempts + 1,
-        "network_id": settled.network_id,
-        "error": settled.error,
-        "next_attempt_at": settled.next_attempt_at,
-    });
-    let step = Step::new(StepName::Reply, "outbox", status, started, settled.stamp.read.wall, detail);
+    let count = |number: i64| u64::try_from(number).ok();
+    let detail = StepDetail {
+        to: Some(item.peer.clone()),
+        message_id: Some(item.message_id),
+        part: count(item.part + 1),
+        parts: count(item.parts),
+        state: Some(settled.state.as_str().to_owned()),
+        network_id: settled.network_id.clone(),
+        error: settled.error.as_deref().map(StepError::new),
+        next_attempt_at: settled.next_attempt_at,
+        ..StepDetail::default()
+    };
+    let ended = settled.stamp.read.wall;
+    let step = Step::new(StepName::Reply, StepKind::Outbox, status, started, ended, detail)
+        .of_attempt(u32::try_from(item.attempts + 1).unwrap_or(u32::MAX));
     // A reply is one step of its delivery's trace; any other send has a trace of its own, which ends here.
     let own = !item.dedupe_key.starts_with(<kind::Delivery as Kind>::PREFIX);
     let over =

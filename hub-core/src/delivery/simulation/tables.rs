@@ -12,6 +12,7 @@ use crate::{
     id::{BotId, ChannelId, DeliveryId, MessageId, NodeId, OutboxId},
     model::{
         bot::BotStatus,
+        message::MessageStatus,
         sinks::{SinkKey, WebhookSettings},
         trace::DeliveryState,
     },
@@ -107,7 +108,7 @@ impl Tables {
                 continue;
             }
             self.keys.insert(key, message.row.id);
-            if message.row.status == "quarantined" {
+            if message.row.status == MessageStatus::Quarantined {
                 self.quarantined.push(message.row.dedupe_key.clone());
             }
             if let Some(contact) = &message.contact {

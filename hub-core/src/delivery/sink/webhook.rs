@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use http::{HeaderMap, header};
-use serde_json::{Value, json};
 use url::Url;
 
 use crate::{
@@ -15,9 +14,9 @@ use crate::{
         stage::{Answered, Head, Outcome, Prepared, Request},
         work_store::WorkContext,
     },
-    egress::{Answer, Call, CheckedUrl, EgressError, EgressFault, Phases},
+    egress::{Answer, Call, CheckedUrl, EgressError, EgressFault},
     error::Result,
-    model::trace::{Step, StepName, TraceStatus},
+    model::trace::{Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
     signing::{self, Method, Signing},
     time::Timestamp,
 };
@@ -59,14 +58,17 @@ async fn post(
 ) -> (Outcome, Option<Head>) {
     let started = ctx.clock.now();
     let redactor = Redactor::of(job, channel);
-    let mut detail = json!({ "attempt": job.attempts + 1, "method": request.method.as_str() });
+    let step = |status, ended, detail| {
+        Step::new(StepName::Request, StepKind::Webhook, status, started, ended, detail)
+    };
+    let mut detail = StepDetail { method: Some(request.method.as_str().to_owned()), ..StepDetail::default() };
     let url = match ctx.egress.check_url(&request.url) {
         Ok(url) => url,
         Err(error) => {
             // It was acceptable when it was saved: the rules are others now.
             let class = EgressFault::BlockedAddress.as_str();
-            detail["error"] = json!({ "class": class, "message": error.message() });
-            steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Error, started, started, detail));
+            detail.error = Some(of_class(class, error.message().to_owned()));
+            steps.push(step(TraceStatus::Error, started, detail));
             let summary = format!("{class}: {}", error.message());
             return (Outcome::Failure { summary, permanent: true }, None);
         }
@@ -74,57 +76,48 @@ async fn post(
     let (headers, call) = match sign(job, channel, request, url, started) {
         Ok(signed) => signed,
         Err(error) => {
-            detail["error"] = Value::from(error.to_string());
-            steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Error, started, started, detail));
+            detail.error = Some(StepError::new(error.to_string()));
+            steps.push(step(TraceStatus::Error, started, detail));
             ctx.node.counters.attempts.count("unsendable");
             // Nothing but another configuration helps, and that makes a replay, not a retry.
             return (Outcome::Failure { summary: error.message().to_owned(), permanent: true }, None);
         }
     };
-    detail["url"] = Value::from(redactor.url(call.url.as_url()));
-    detail["headers"] = pairs(redactor.headers(&headers));
-    detail["body"] = Value::from(redactor.body(&request.body));
+    detail.url = Some(redactor.url(call.url.as_url()));
+    detail.headers = Some(redactor.headers(&headers));
+    detail.body = Some(redactor.body(&request.body));
     let (answer, phases) = ctx.egress.send_measured(call).await;
     if is_measured {
-        detail["phases"] = shown(&phases);
+        detail.phases = Some((&phases).into());
     }
     let ended = ctx.clock.now();
     match answer {
         Ok(answer) => {
             ctx.node.counters.count_answer(answer.status);
-            steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Ok, started, ended, detail));
+            steps.push(step(TraceStatus::Ok, ended, detail));
             let outcome = judge(&answer, ended, &redactor, steps);
             (outcome, Some(Head { status: answer.status, headers: answer.headers }))
         }
         Err((EgressError { fault, message, .. }, phase)) => {
             ctx.node.counters.attempts.count(fault.as_str());
-            detail["error"] = json!({ "class": fault.as_str(), "message": message });
-            if is_measured {
-                detail["error"]["phase"] = phase.as_str().into();
-            }
-            steps.push(Step::new(StepName::Request, "webhook", TraceStatus::Error, started, ended, detail));
+            let phase = is_measured.then_some(phase);
+            detail.error = Some(StepError { phase, ..of_class(fault.as_str(), message.clone()) });
+            steps.push(step(TraceStatus::Error, ended, detail));
             (Outcome::Failure { summary: format!("{}: {message}", fault.as_str()), permanent: false }, None)
         }
     }
 }
 
-/// Measured phases in milliseconds.
-fn shown(phases: &Phases) -> Value {
-    let parts =
-        [("dns_ms", phases.dns), ("connect_ms", phases.connect), ("first_byte_ms", phases.first_byte)];
-    let ms = |took: Duration| Value::from(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
-    parts.into_iter().filter_map(|(name, took)| Some((name.to_owned(), ms(took?)))).collect()
-}
-
 fn judge(answer: &Answer, now: Timestamp, redactor: &Redactor, steps: &mut Vec<Step>) -> Outcome {
     let verdict = Verdict::of(answer.status, &answer.headers, now);
     let status = if verdict == Verdict::Success { TraceStatus::Ok } else { TraceStatus::Error };
-    let detail = json!({
-        "status": answer.status.as_u16(),
-        "headers": pairs(redactor.headers(&answer.headers)),
-        "body": redactor.body(&answer.body),
-    });
-    steps.push(Step::new(StepName::Response, "webhook", status, now, now, detail));
+    let detail = StepDetail {
+        status: Some(answer.status.as_u16()),
+        headers: Some(redactor.headers(&answer.headers)),
+        body: Some(redactor.body(&answer.body)),
+        ..StepDetail::default()
+    };
+    steps.push(Step::new(StepName::Response, StepKind::Webhook, status, now, now, detail));
     Outcome::Answer {
         verdict,
         summary: format!("status {}", answer.status.as_u16()),
@@ -171,8 +164,9 @@ fn sign(
     Ok((all, call))
 }
 
-fn pairs(headers: Vec<(String, String)>) -> Value {
-    Value::Array(headers.into_iter().map(|(name, value)| json!([name, value])).collect())
+/// The failure of a request that has a class.
+fn of_class(class: &str, message: String) -> StepError {
+    StepError { class: Some(class.to_owned()), ..StepError::new(message) }
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

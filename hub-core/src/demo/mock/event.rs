@@ -87,7 +87,11 @@ impl Inner {
         let clock = &self.hub.context().clock;
         let until = clock.instant() + RESET_WAIT;
         while clock.instant() < until
-            && self.sent(fixture, MAX_LISTED).await?.iter().any(|message| message.status == "queued")
+            && self
+                .sent(fixture, MAX_LISTED)
+                .await?
+                .iter()
+                .any(|message| message.status == crate::model::message::MessageStatus::Queued)
         {
             clock.sleep(POLL_INTERVAL).await;
         }

@@ -4,6 +4,7 @@ use super::{Check, CheckName, Facts};
 use crate::{
     model::{
         bot::BotStatus,
+        message::MessageStatus,
         sinks::SinkId,
         trace::{DeliveryState, Step, StepName, Trace, TraceStatus},
     },
@@ -19,11 +20,11 @@ pub(super) fn of(facts: &Facts) -> Vec<Check> {
     let message = &facts.message;
     let mut checks = vec![bot(facts)];
     if facts.is_sent() {
-        let why = message.status_reason.as_deref().unwrap_or(&message.status);
-        checks.push(check(CheckName::Send, message.status == "sent", why, message.created_at));
+        let why = message.status_reason.as_deref().unwrap_or_else(|| message.status.as_str());
+        checks.push(check(CheckName::Send, message.status == MessageStatus::Sent, why, message.created_at));
         return checks;
     }
-    let is_read = message.status == "received";
+    let is_read = message.status == MessageStatus::Received;
     checks.insert(0, check(CheckName::Received, is_read, message.status.as_str(), message.created_at));
     if let Some(channel) = &facts.channel {
         let why = if channel.enabled { "the channel is on" } else { "the channel is off" };
@@ -63,7 +64,7 @@ fn bot(facts: &Facts) -> Check {
 fn filter(trace: &Trace) -> Option<Check> {
     let step = trace.steps.iter().rfind(|step| step.name == StepName::Filter)?;
     let ok = step.status == TraceStatus::Ok;
-    let why = step.detail["reason"].as_str().unwrap_or("passed");
+    let why = step.detail.reason.as_deref().unwrap_or("passed");
     Some(check(CheckName::Filter, ok, why, step.started_at))
 }
 
@@ -73,15 +74,13 @@ fn plugins(trace: &Trace) -> Option<Check> {
     let steps: Vec<&Step> = trace.steps.iter().filter(is_hook).collect();
     let last = steps.last()?;
     let failed = steps.iter().rfind(|step| step.status == TraceStatus::Error);
-    let text = |step: &Step, field: &str| step.detail[field].as_str().unwrap_or_default().to_owned();
+    let name = |step: &Step| step.detail.plugin.clone().unwrap_or_default();
     Some(match failed {
         Some(step) => {
-            let error = step.detail["error"]["message"].as_str().unwrap_or("failed");
-            check(CheckName::Plugins, false, format!("{}: {error}", text(step, "plugin")), step.started_at)
+            let error = step.detail.error.as_ref().map_or("failed", |error| &error.message);
+            check(CheckName::Plugins, false, format!("{}: {error}", name(step)), step.started_at)
         }
-        None => {
-            check(CheckName::Plugins, true, format!("{} ran last", text(last, "plugin")), last.started_at)
-        }
+        None => check(CheckName::Plugins, true, format!("{} ran last", name(last)), last.started_at),
     })
 }
 
@@ -112,6 +111,7 @@ fn sinks(facts: &Facts) -> Vec<Check> {
 
 fn replies(trace: &Trace) -> Option<Check> {
     let step = trace.steps.iter().rfind(|step| step.name == StepName::Reply)?;
-    let why = step.detail["error"].as_str().or_else(|| step.detail["state"].as_str()).unwrap_or("accepted");
+    let error = step.detail.error.as_ref().map(|error| &*error.message);
+    let why = error.or(step.detail.state.as_deref()).unwrap_or("accepted");
     Some(check(CheckName::Reply, step.status != TraceStatus::Error, why, step.started_at))
 }

@@ -7,8 +7,9 @@ use crate::{
     error::ErrorCode,
     model::{
         bot::BotStatus,
+        message::MessageStatus,
         sinks::WebhookUpdate,
-        trace::{Step, StepName},
+        trace::{Step, StepKind, StepName},
         window::Window,
     },
     network::MessageKind,
@@ -24,7 +25,7 @@ fn delivery(state: DeliveryState, attempts: u64, error: Option<&str>) -> Deliver
 }
 
 fn step(name: StepName, status: TraceStatus, detail: serde_json::Value) -> Step {
-    Step::new(name, "kind", status, NOW, NOW, detail)
+    Step::new(name, StepKind::Webhook, status, NOW, NOW, serde_json::from_value(detail).unwrap())
 }
 
 /// A message that one attempt delivered.
@@ -71,7 +72,7 @@ fn facts() -> Facts {
             items: Vec::new(),
             media: Vec::new(),
             quoted: None,
-            status: text("received"),
+            status: MessageStatus::Received,
             status_reason: None,
             trace_id: None,
             created_at: NOW,
@@ -115,10 +116,10 @@ fn pending(delivery: DeliveryFacts) -> Facts {
     facts
 }
 
-fn sent(status: &str) -> Facts {
+fn sent(status: MessageStatus) -> Facts {
     let mut facts = facts();
     facts.message.direction = Direction::Outbound;
-    facts.message.status = status.to_owned();
+    facts.message.status = status;
     facts
 }
 
@@ -148,13 +149,13 @@ fn cases() -> Vec<(Verdict, Facts, &'static str, &'static str)> {
         ),
         (
             Verdict::Unreadable,
-            with(facts(), |facts| facts.message.status = "quarantined".into()),
+            with(facts(), |facts| facts.message.status = MessageStatus::Quarantined),
             "could not read",
             "Update the hub",
         ),
         (
             Verdict::NoUserMessage,
-            with(facts(), |facts| facts.message.status = "recalled".into()),
+            with(facts(), |facts| facts.message.status = MessageStatus::Recalled),
             "(recalled)",
             "people write",
         ),
@@ -255,24 +256,26 @@ fn cases() -> Vec<(Verdict, Facts, &'static str, &'static str)> {
             "No node",
             "Start a node",
         ),
-        (Verdict::Sent, sent("sent"), "has the message", ""),
-        (Verdict::Sending, sent("queued"), "waits for the chat network", "bots status"),
+        (Verdict::Sent, sent(MessageStatus::Sent), "has the message", ""),
+        (Verdict::Sending, sent(MessageStatus::Queued), "waits for the chat network", "bots status"),
         (
             Verdict::WindowClosed,
-            with(sent("queued"), |facts| facts.window_closed = Some("they have to write first".into())),
+            with(sent(MessageStatus::Queued), |facts| {
+                facts.window_closed = Some("they have to write first".into());
+            }),
             "they have to write first",
             "has to write to the bot",
         ),
         (
             Verdict::LoginExpired,
-            with(sent("queued"), |facts| facts.bot.status = BotStatus::Expired),
+            with(sent(MessageStatus::Queued), |facts| facts.bot.status = BotStatus::Expired),
             "new login",
             "bots bind",
         ),
-        (Verdict::SendFailed, sent("failed"), "refused", "hub-cli send"),
-        (Verdict::SendUnknown, sent("unknown"), "unknown whether", "phone"),
-        (Verdict::SendUnknown, sent("unconfirmed"), "without an id", "phone"),
-        (Verdict::SendExpired, sent("expired"), "too long", "Send again"),
+        (Verdict::SendFailed, sent(MessageStatus::Failed), "refused", "hub-cli send"),
+        (Verdict::SendUnknown, sent(MessageStatus::Unknown), "unknown whether", "phone"),
+        (Verdict::SendUnknown, sent(MessageStatus::Unconfirmed), "without an id", "phone"),
+        (Verdict::SendExpired, sent(MessageStatus::Expired), "too long", "Send again"),
         (
             Verdict::Gone,
             with(failed(step(Response, Error, json!({ "status": 500 }))), |facts| {
@@ -321,7 +324,7 @@ fn checks_follow_the_path_and_show_what_is_not_as_it_should_be() {
     let filtered = with(ended(TraceStatus::Skipped, filtered), |facts| facts.deliveries.clear());
     let expected = [(Received, true), (Bot, true), (Channel, true), (Filter, false), (Sink, true)];
     assert_eq!(names(&filtered), expected);
-    assert_eq!(names(&sent("failed")), [(Bot, true), (Send, false)]);
+    assert_eq!(names(&sent(MessageStatus::Failed)), [(Bot, true), (Send, false)]);
     let waiting = pending(delivery(DeliveryState::Parked, 2, Some("status 503"))).explain();
     let last = waiting.checks.last().unwrap();
     assert_eq!((last.ok, last.at), (false, Some(NOW + Duration::from_secs(60))));

@@ -1,10 +1,9 @@
 //! The verdict on a message: the first thing on its path that went wrong.
 
-use serde_json::Value;
-
 use super::{ChannelFacts, Facts, Verdict};
 use crate::model::{
     bot::BotStatus,
+    message::MessageStatus,
     sinks::SinkId,
     trace::{DeliveryFacts, DeliveryState, Step, StepName, Trace, TraceStatus},
 };
@@ -21,9 +20,9 @@ pub(super) fn judge(facts: &Facts) -> Judged {
     if facts.is_sent() {
         return send(facts);
     }
-    match facts.message.status.as_str() {
-        "received" => {}
-        "quarantined" => {
+    match facts.message.status {
+        MessageStatus::Received => {}
+        MessageStatus::Quarantined => {
             return judged(
                 Verdict::Unreadable,
                 "The hub could not read this message. Its original form is stored.",
@@ -131,7 +130,7 @@ fn skipped(facts: &Facts, trace: &Trace) -> Judged {
     let filter =
         trace.steps.iter().rfind(|step| step.name == StepName::Filter && step.status == TraceStatus::Skipped);
     if let Some(step) = filter {
-        let reason = step.detail["reason"].as_str().unwrap_or_default();
+        let reason = step.detail.reason.as_deref().unwrap_or_default();
         return match reason {
             "disabled" => judged(
                 Verdict::ChannelOff,
@@ -161,10 +160,9 @@ fn skipped(facts: &Facts, trace: &Trace) -> Judged {
             ),
         };
     }
-    let skips =
-        |step: &&Step| step.name == StepName::PluginOnRequest && step.detail["skipped"] == Value::Bool(true);
+    let skips = |step: &&Step| step.name == StepName::PluginOnRequest && step.detail.skipped == Some(true);
     if let Some(step) = trace.steps.iter().rfind(skips) {
-        let plugin = step.detail["plugin"].as_str().unwrap_or_default();
+        let plugin = step.detail.plugin.as_deref().unwrap_or_default();
         return judged(
             Verdict::SkippedByPlugin,
             format!("The plugin {plugin} skipped the message."),
@@ -190,7 +188,7 @@ fn plugin_command(facts: &Facts, verb: &str, plugin: &str) -> String {
 fn failed(facts: &Facts, trace: &Trace) -> Judged {
     let last = trace.steps.iter().rfind(|step| step.status == TraceStatus::Error);
     if let Some(step) = last.filter(|step| step.name == StepName::Reply) {
-        let error = step.detail["error"].as_str().unwrap_or("no reason is known");
+        let error = step.detail.error.as_ref().map_or("no reason is known", |error| &error.message);
         return judged(
             Verdict::ReplyFailed,
             format!("The receiver has the message, and a reply could not be sent: {error}."),
@@ -225,43 +223,38 @@ fn cause(facts: &Facts, step: Option<&Step>, summary: &str) -> (Verdict, String,
         let remedy = format!("See the steps: `hub-cli traces show {}`.", trace_id(facts));
         return (Verdict::Failed, summary.to_owned(), remedy);
     };
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    match step.name {
-        StepName::PluginOnRequest | StepName::PluginOnResponse => {
-            let plugin = text(&step.detail["plugin"]);
-            let remedy = match step.detail["paused"].as_str() {
+    let detail = &step.detail;
+    let error = detail.error.clone().unwrap_or_default();
+    match (step.name, detail.status, &error.class) {
+        (StepName::PluginOnRequest | StepName::PluginOnResponse, ..) => {
+            let plugin = detail.plugin.as_deref().unwrap_or_default();
+            let remedy = match detail.paused {
                 Some(_) => format!(
                     "Install a version that works, or enable it again: {}.",
-                    plugin_command(facts, "enable", &plugin)
+                    plugin_command(facts, "enable", plugin)
                 ),
                 None => format!(
                     "Correct the plugin: `hub-cli debug request --trace {}` runs it again.",
                     trace_id(facts)
                 ),
             };
-            let error = text(&step.detail["error"]["message"]);
-            let error = if error.is_empty() { summary.to_owned() } else { error };
+            let error = if error.message.is_empty() { summary } else { &error.message };
             (Verdict::PluginFailed, format!("the plugin {plugin} failed: {error}"), remedy)
         }
-        StepName::Response if step.detail["status"] == 410 => (
+        (StepName::Response, Some(410), _) => (
             Verdict::Gone,
             "the receiver responded with 410: it accepts no more messages".to_owned(),
             format!("Set another URL: {}.", webhook()),
         ),
-        StepName::Response if step.detail["status"].is_u64() => {
-            let status = step.detail["status"].as_u64().unwrap_or_default();
-            (
-                Verdict::ReceiverError,
-                format!("the receiver responded with status {status}"),
-                of_status(status, &webhook()),
-            )
+        (StepName::Response, Some(status), _) => (
+            Verdict::ReceiverError,
+            format!("the receiver responded with status {status}"),
+            of_status(status, &webhook()),
+        ),
+        (StepName::Request, _, Some(class)) => {
+            (Verdict::Unreachable, format!("{class}: {}", error.message), of_fault(class, &webhook()))
         }
-        StepName::Request if step.detail["error"]["class"].is_string() => {
-            let (class, message) =
-                (text(&step.detail["error"]["class"]), text(&step.detail["error"]["message"]));
-            (Verdict::Unreachable, format!("{class}: {message}"), of_fault(&class, &webhook()))
-        }
-        StepName::Ai => (
+        (StepName::Ai, ..) => (
             Verdict::Failed,
             summary.to_owned(),
             format!(
@@ -280,7 +273,7 @@ fn trace_id(facts: &Facts) -> String {
     facts.trace.as_ref().map(|trace| trace.trace_id.to_string()).unwrap_or_default()
 }
 
-fn of_status(status: u64, webhook: &str) -> String {
+fn of_status(status: u16, webhook: &str) -> String {
     match status {
         401 | 403 => {
             format!("Set the secret that the receiver expects: {webhook} with --method and --secret-file.")
@@ -366,24 +359,24 @@ fn send(facts: &Facts) -> Judged {
     let reason = message.status_reason.as_deref();
     let because = reason.map_or_else(String::new, |reason| format!(": {reason}"));
     let again = format!("`hub-cli send --bot {}`", facts.bot.id);
-    match message.status.as_str() {
-        "sent" => (Verdict::Sent, "The chat network has the message.".to_owned(), None),
-        "unconfirmed" => judged(
+    match message.status {
+        MessageStatus::Sent => (Verdict::Sent, "The chat network has the message.".to_owned(), None),
+        MessageStatus::Unconfirmed => judged(
             Verdict::SendUnknown,
             "The chat network accepted the message without an id: the person may not see it.",
             format!("Check the phone of the account, or send again: {again}."),
         ),
-        "unknown" => judged(
+        MessageStatus::Unknown => judged(
             Verdict::SendUnknown,
             format!("It is unknown whether the chat network has the message{because}."),
             format!("Check the phone of the account before you send again: {again}."),
         ),
-        "expired" => judged(
+        MessageStatus::Expired => judged(
             Verdict::SendExpired,
             format!("The message waited too long and was not sent{because}."),
             format!("Send again after the person wrote: {again}."),
         ),
-        "failed" => judged(
+        MessageStatus::Failed => judged(
             Verdict::SendFailed,
             format!("The chat network refused the message{because}."),
             format!("Correct what the reason names and send again: {again}."),

@@ -34,7 +34,7 @@ view! {
         pub enabled: bool = config.settings.enabled,
         /// Base URL, without `/chat/completions`.
         pub base_url: String = config.settings.base_url,
-        /// `***` and the last four characters of the key; absent if there is none. Sending it back changes nothing.
+        /// `***` and the last four characters of the key; absent without a key. Sending it back changes nothing.
         pub api_key: Option<String>,
         /// The model of channels without one.
         pub model: String = config.settings.model,

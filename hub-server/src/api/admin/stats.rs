@@ -33,7 +33,7 @@ pub struct StatsView {
     pub messages: MessageStats,
     /// Deliveries to webhooks.
     pub deliveries: DeliveryStats,
-    /// When the oldest pending delivery was accepted; absent if there is none.
+    /// When the oldest pending delivery was accepted; absent if no delivery is pending.
     pub oldest_pending_at: Option<Time>,
     /// Plugin runs since the database was created.
     pub plugin_runs: u64,

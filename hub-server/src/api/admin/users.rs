@@ -50,7 +50,7 @@ view! {
         pub sessions: u32,
         /// Number of API keys.
         pub api_keys: u32,
-        /// When a session was last used, to the minute; absent if there is none.
+        /// When a session was last used, to the minute; absent if the user has no session.
         pub last_seen_at: Option<Time>,
         /// When the account was created.
         pub created_at: Time = row.user.created_at.into(),

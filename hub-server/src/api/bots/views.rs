@@ -52,6 +52,34 @@ enumeration! {
 }
 
 enumeration! {
+    /// Status of a message.
+    MessageStatus = bots::MessageStatus {
+        /// Received.
+        Received,
+        /// Received, but the hub could not read it.
+        Quarantined,
+        /// Received from a bot, and not delivered.
+        Ignored,
+        /// Received, and the sender took it back.
+        Recalled,
+        /// Received before the sender had finished it, and not delivered.
+        Unfinished,
+        /// Waiting for the network.
+        Queued,
+        /// The network accepted it.
+        Sent,
+        /// The network accepted it without an id.
+        Unconfirmed,
+        /// It is unknown whether the network has it; it is not sent again.
+        Unknown,
+        /// The network refused it.
+        Failed,
+        /// It waited too long.
+        Expired,
+    }
+}
+
+enumeration! {
     /// State of a file.
     MediaStatus = media::MediaState {
         /// Announced, not uploaded yet.
@@ -142,7 +170,7 @@ view! {
         pub last_poll_at: Option<Time>,
         /// The last error.
         pub last_error: Option<String>,
-        /// Node that works for the bot; absent if there is none.
+        /// Node that works for the bot; absent if no node does.
         pub poller_node: Option<String>,
         /// Whether a message to the owner of the account can be sent now.
         pub can_send: bool = health.bot.can_send,
@@ -245,8 +273,8 @@ view! {
             message.quoted.map(|Quote { network_id, text, .. }| QuotedView { network_id, text }),
         /// Files, with links to download them.
         pub media: Vec<MediaView>,
-        /// Delivery status.
-        pub status: String,
+        /// Status.
+        pub status: MessageStatus,
         /// Reason for the status, if known.
         pub status_reason: Option<String>,
         /// Id of its trace.
@@ -287,7 +315,7 @@ view! {
         pub attempts: u64,
         /// Summary of the trace, unless the message was delivered.
         pub reason: Option<String>,
-        /// When the next attempt is due; absent if there is none.
+        /// When the next attempt is due; absent if no attempt is planned.
         pub next_attempt_at: Option<Time>,
     }
 }

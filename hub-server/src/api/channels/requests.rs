@@ -250,7 +250,7 @@ pub struct SetAuth {
     /// Header of the method `header`; `X-Custom-Auth` if absent.
     pub header_name: Option<Text<0, 128>>,
     /// Token, header value or key, depending on the method; at least 16 bytes for signatures. If absent, it is kept,
-    /// or generated for `hmac` if there is none; `null` removes it. `whsec_` followed by base64 is the form of
+    /// or generated for `hmac` if the webhook has no secret yet; `null` removes it. `whsec_` followed by base64 is the form of
     /// Standard Webhooks: the key is the decoded bytes. Of any other text, the key is the UTF-8 bytes.
     pub secret: MaybeUndefined<AnySecret>,
 }

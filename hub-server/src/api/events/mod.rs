@@ -80,7 +80,7 @@ impl EventsApi {
         last_event_id: Header<Option<Text<1, 64>>>,
         /// Whose events; `own` if absent.
         scope: Query<Option<EventScope>>,
-        /// The stream ends after this number of seconds; if absent, it has no end of its own.
+        /// The stream ends after this number of seconds; if absent, it stays open.
         #[oai(validator(maximum(value = "3600")))]
         timeout: Query<Option<u32>>,
     ) -> Result<EventStream, ApiError> {

@@ -136,7 +136,7 @@ pub struct DebuggedRequest {
     pub method: String,
     /// Headers by name.
     pub headers: BTreeMap<String, String>,
-    /// Body as JSON or as text; `null` if there is none.
+    /// Body as JSON or as text; `null` without a body.
     pub body: Any<Value>,
 }
 

@@ -21,11 +21,13 @@ use crate::{
     wire::{self, Body, CountedPage, Cursor, Limit, Text, page_request},
 };
 
+mod steps;
 mod views;
 
+pub use steps::{StepName, StepView};
 pub use views::{
-    ListedTrace, Order, ReplaySink, ReplayTrace, Replayed, StepName, StepView, TraceCaseView, TraceDetail,
-    TraceExpansion, TraceStatus, TraceView,
+    ListedTrace, Order, ReplaySink, ReplayTrace, Replayed, TraceCaseView, TraceDetail, TraceExpansion,
+    TraceStatus, TraceView,
 };
 
 /// Traces.

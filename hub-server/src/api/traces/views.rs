@@ -3,14 +3,12 @@
 use hub_core::{
     Error,
     replay::case::{CaseFile, TraceCase},
-    traces::{self, Expand, ExpandedTrace, ReplayTo, Step, Trace},
+    traces::{self, Expand, ExpandedTrace, ReplayTo, Trace},
 };
-use poem_openapi::{
-    Enum, Object,
-    types::{Any, Example},
-};
-use serde_json::{Value, json};
+use poem_openapi::{Enum, Object, types::Example};
+use serde_json::json;
 
+use super::steps::StepView;
 use crate::{
     api::bots::views::MessageView,
     wire::{self, Text, enumeration, view},
@@ -28,32 +26,6 @@ enumeration! {
         /// Skipped by a filter or a plugin.
         Skipped,
     }
-}
-
-/// Name of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
-#[oai(rename_all = "snake_case")]
-pub enum StepName {
-    /// The hub received the message.
-    Received,
-    /// The channel's handle and filter.
-    Filter,
-    /// The request hook of a plugin.
-    #[oai(rename = "plugin.on_request")]
-    PluginOnRequest,
-    /// A request to the receiver.
-    Request,
-    /// The response of the receiver.
-    Response,
-    /// The response hook of a plugin.
-    #[oai(rename = "plugin.on_response")]
-    PluginOnResponse,
-    /// A reply.
-    Reply,
-    /// The AI sink.
-    Ai,
-    /// The WebSocket sink.
-    Websocket,
 }
 
 view! {
@@ -122,34 +94,12 @@ pub struct TraceDetail {
     /// The trace.
     #[oai(flatten)]
     pub trace: TraceView,
-    /// When the next attempt is due; absent if there is none.
+    /// When the next attempt is due; absent if no attempt is planned.
     pub next_attempt_at: Option<wire::Time>,
-    /// Maximum number of attempts at the webhook; absent if there are none.
+    /// Maximum number of attempts at the webhook; absent if the trace has no delivery to it.
     pub max_attempts: Option<u64>,
     /// The steps, in order.
     pub steps: Vec<StepView>,
-}
-
-view! {
-    /// A step. The fields of `detail` depend on `name`; secrets are replaced by `***` before they are stored, bodies
-    /// are cut at 64 KiB.
-    #[derive(Debug, Object)]
-    #[oai(example)]
-    pub struct StepView from step: Step {
-        /// `received`, `filter`, `plugin.on_request`, `request`, `response`, `plugin.on_response`, `reply`, `ai` or
-        /// `websocket`.
-        pub name: String = step.name.as_str().to_owned(),
-        /// Component: `inbox`, `filter`, `webhook`, `outbox`, `replay`, …
-        pub kind: String,
-        /// Outcome.
-        pub status: TraceStatus,
-        /// When it began.
-        pub started_at: wire::Time,
-        /// Duration in milliseconds.
-        pub duration_ms: u64,
-        /// Details.
-        pub detail: Any<Value>,
-    }
 }
 
 view! {
@@ -233,22 +183,6 @@ pub struct Replayed {
     pub trace_id: wire::TraceId,
 }
 
-impl From<StepName> for traces::StepName {
-    fn from(name: StepName) -> Self {
-        match name {
-            StepName::Received => Self::Received,
-            StepName::Filter => Self::Filter,
-            StepName::PluginOnRequest => Self::PluginOnRequest,
-            StepName::Request => Self::Request,
-            StepName::Response => Self::Response,
-            StepName::PluginOnResponse => Self::PluginOnResponse,
-            StepName::Reply => Self::Reply,
-            StepName::Ai => Self::Ai,
-            StepName::Websocket => Self::Websocket,
-        }
-    }
-}
-
 impl ListedTrace {
     pub(super) fn new(expanded: ExpandedTrace, expand: Expand) -> Self {
         let ExpandedTrace { mut trace, message } = expanded;
@@ -273,7 +207,7 @@ impl From<Trace> for TraceDetail {
     }
 }
 
-fn example_time() -> wire::Time {
+pub(super) fn example_time() -> wire::Time {
     wire::Time(hub_core::time::Timestamp::from_millis(1_763_717_400_000))
 }
 
@@ -311,21 +245,6 @@ impl Example for TraceDetail {
             next_attempt_at: None,
             max_attempts: None,
             steps: vec![StepView::example()],
-        }
-    }
-}
-
-impl Example for StepView {
-    fn example() -> Self {
-        Self {
-            name: "response".to_owned(),
-            kind: "webhook".to_owned(),
-            status: TraceStatus::Ok,
-            started_at: example_time(),
-            duration_ms: 0,
-            detail: Any(
-                json!({ "status": 200, "headers": [["content-type", "application/json"]], "body": "{}" }),
-            ),
         }
     }
 }

@@ -1,10 +1,14 @@
 //! *Confirm it is you*: a new session, with which ways to sign in can be changed.
 
-use hub_core::{Error, ErrorCode, accounts::is_safe_path};
-use maud::html;
+use hub_core::{
+    Error, ErrorCode,
+    accounts::{Me, is_safe_path},
+};
+use maud::{Markup, html};
 
 use crate::{
     console::{
+        assets,
         page::{Answer, Ask, Page, does, handler},
         parts::form::{Field, Form},
     },
@@ -42,10 +46,26 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
             p { (words.confirm_help) }
             (form.render(&form.field(&password), words.confirm_button))
         }
+        @if me.passkeys > 0 { (with_passkey(ask, &me)) }
         p { (words.another_way_help) }
         form method="post" { p.actions { button name="do" value="another_way" { (words.another_way) } } }
     };
     Ok(Answer::page(words.confirm, Vec::new(), main))
+}
+
+/// The form of the script that confirms with a passkey.
+fn with_passkey(ask: &Ask, me: &Me) -> Markup {
+    let words = &ask.words.account;
+    html! {
+        form #confirm-passkey method="dialog" data-passkey data-script hidden
+            data-username=(me.user.username) data-back=(back(ask)) {
+            p.problem data-problem role="alert" {}
+            p.actions { button { (words.confirm_passkey) } }
+        }
+        template data-word="passkey_cancelled" { (words.passkey_cancelled) }
+        template data-word="passkey_unavailable" { (words.passkey_unavailable) }
+        script type="module" src=(assets::path("security.js")) {}
+    }
 }
 
 /// The page from which the user came.

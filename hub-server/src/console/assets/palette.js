@@ -1,5 +1,5 @@
-// The command palette: the visible links and buttons of the page, the navigation, and what the search finds. It has
-// nothing of its own: choosing an entry presses the control.
+// The command palette: the visible links and buttons of the page, the navigation, and what the search finds. Choosing
+// an entry presses the control.
 
 import { isVisible, removeWhenClosed } from './keys.js';
 import { load } from './live.js';

@@ -24,10 +24,10 @@ function answerOf(credential, names) {
   return { id, rawId: base64url(credential.rawId), type, response, clientExtensionResults: {} };
 }
 
-/** What the hub says to a step of a registration. @param {string} step @param {object} body */
-export async function register(step, body) {
+/** What the hub says to a step, such as `register/begin`. @param {string} step @param {object} body */
+export async function askHub(step, body) {
   const base = document.documentElement.dataset.base ?? '';
-  const answer = await fetch(`${base}/api/auth/passkey/register/${step}`, {
+  const answer = await fetch(`${base}/api/auth/passkey/${step}`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },
     body: JSON.stringify(body),

@@ -1,8 +1,9 @@
-// A passkey is added to the account of the signed-in user: by the operations that the sign-in page uses, too.
+// A passkey is added to the account of the signed-in user, or used to confirm a change: by the operations that the
+// sign-in page uses, too.
 
 import { load, morphChildren } from './live.js';
-import { prepare, say, word } from './page.js';
-import { createPasskey, hasPasskeys, register } from './passkey.js';
+import { base, prepare, say, word } from './page.js';
+import { askHub, createPasskey, hasPasskeys, usePasskey } from './passkey.js';
 
 /** A refusal of the hub. */
 class Refusal extends Error {
@@ -15,7 +16,7 @@ class Refusal extends Error {
 
 /** @param {string} step @param {object} body */
 async function post(step, body) {
-  const json = await register(step, body);
+  const json = await askHub(step, body);
   if (!json.success) throw new Refusal(json.error);
   return json.data;
 }
@@ -38,8 +39,8 @@ function reasonOf(error) {
 async function add(form) {
   const field = form.querySelector('input');
   const name = field?.value.trim();
-  const { flow_id, publicKey } = await post('begin', name ? { name } : {});
-  await post('finish', { flow_id, ...(await createPasskey(publicKey)) });
+  const { flow_id, publicKey } = await post('register/begin', name ? { name } : {});
+  await post('register/finish', { flow_id, ...(await createPasskey(publicKey)) });
   form.reset();
   const { page } = await load(location.href, 'main');
   const [here, there] = [document, page].map((one) => one.querySelector('[data-region="main"]'));
@@ -47,17 +48,26 @@ async function add(form) {
   prepare();
 }
 
+/** A new session in place of the present one, and the page from which the user came. @param {HTMLFormElement} form */
+async function confirm(form) {
+  const { username, back } = form.dataset;
+  const { flow_id, publicKey } = await post('login/begin', { username });
+  await post('login/finish', { flow_id, ...(await usePasskey(publicKey)) });
+  location.assign(base + back);
+}
+
 /** @param {HTMLFormElement} form */
 async function submit(form) {
   const button = form.querySelector('button');
   const problem = form.querySelector('[data-problem]');
-  const confirm = form.querySelector('[data-confirm]');
+  const hint = form.querySelector('[data-confirm]');
   if (!button || button.disabled || !problem) return;
   button.disabled = true;
   problem.textContent = '';
-  const show = (/** @type {boolean} */ isTooOld) => confirm instanceof HTMLElement && (confirm.hidden = !isTooOld);
+  const show = (/** @type {boolean} */ isTooOld) => hint instanceof HTMLElement && (hint.hidden = !isTooOld);
   show(false);
   try {
+    if ('back' in form.dataset) return await confirm(form);
     await add(form);
     say(word('passkey_added'));
     const done = document.querySelector('[data-added]');

@@ -2,11 +2,10 @@
 
 use hub_core::{
     delivery::ping::ping,
-    egress::{EgressFault, Phase},
-    traces::{Step, Trace, TraceStatus},
+    egress::EgressFault,
+    traces::{Step, StepDetail, StepPhases, Trace, TraceStatus},
 };
 use maud::{Markup, html};
-use serde_json::Value;
 
 use super::Open;
 use crate::{
@@ -58,7 +57,7 @@ fn row(ask: &Ask, step: &Step) -> Markup {
     let words = &ask.words.webhooks;
     html! {
         tr {
-            td { ((words.step)(step.name)) @if let Some(plugin) = step.detail["plugin"].as_str() { " " bdi { (plugin) } } }
+            td { ((words.step)(step.name)) @if let Some(plugin) = &step.detail.plugin { " " bdi { (plugin) } } }
             td { (badge(tone(step.status), (words.status)(step.status))) }
             td { ((words.milliseconds)(step.duration_ms)) }
             td { (said(ask, &step.detail)) }
@@ -67,11 +66,11 @@ fn row(ask: &Ask, step: &Step) -> Markup {
 }
 
 /// What a step says of itself: the reason for its failure first.
-fn said(ask: &Ask, detail: &Value) -> Markup {
-    let error = &detail["error"];
-    let fault = error["class"].as_str().and_then(EgressFault::parse);
-    let phase = error["phase"].as_str().and_then(Phase::parse);
-    let message = error["message"].as_str().or_else(|| error.as_str()).or_else(|| detail["reason"].as_str());
+fn said(ask: &Ask, detail: &StepDetail) -> Markup {
+    let error = detail.error.as_ref();
+    let fault = error.and_then(|error| EgressFault::parse(error.class.as_deref()?));
+    let phase = error.and_then(|error| error.phase);
+    let message = error.map(|error| &error.message).or(detail.reason.as_ref());
     html! {
         @if let Some(fault) = fault {
             strong { ((ask.words.webhooks.fault)(fault)) }
@@ -79,20 +78,24 @@ fn said(ask: &Ask, detail: &Value) -> Markup {
             br;
         }
         @if let Some(message) = message { span lang="en" { (message) } }
-        @if let (Some(method), Some(url)) = (detail["method"].as_str(), detail["url"].as_str()) {
+        @if let (Some(method), Some(url)) = (&detail.method, &detail.url) {
             @if message.is_some() { br; }
             bdi { (method) " " (url) }
         }
-        @if let Some(status) = detail["status"].as_u64() { "HTTP " (status) }
-        @if let Some(phases) = detail["phases"].as_object().filter(|phases| !phases.is_empty()) { br; (measured(ask, phases)) }
+        @if let Some(status) = detail.status { "HTTP " (status) }
+        @if let Some(phases) = detail.phases.as_ref().filter(|phases| **phases != StepPhases::default()) { br; (measured(ask, phases)) }
     }
 }
 
 /// How long the parts of the request took.
-fn measured(ask: &Ask, phases: &serde_json::Map<String, Value>) -> Markup {
+fn measured(ask: &Ask, phases: &StepPhases) -> Markup {
     let words = &ask.words.webhooks;
-    let parts = [("dns_ms", words.dns), ("connect_ms", words.connect), ("first_byte_ms", words.first_byte)];
-    let parts = parts.into_iter().filter_map(|(name, text)| Some((text, phases.get(name)?.as_u64()?)));
+    let parts = [
+        (words.dns, phases.dns_ms),
+        (words.connect, phases.connect_ms),
+        (words.first_byte, phases.first_byte_ms),
+    ];
+    let parts = parts.into_iter().filter_map(|(text, ms)| Some((text, ms?)));
     html! {
         span.muted {
             @for (at, (text, ms)) in parts.enumerate() {
@@ -106,17 +109,15 @@ fn measured(ask: &Ask, phases: &serde_json::Map<String, Value>) -> Markup {
 /// Headers and body, as they were sent or received; secrets are replaced.
 fn exchange(ask: &Ask, step: &Step) -> Markup {
     let detail = &step.detail;
-    let headers = detail["headers"].as_array().map_or(&[][..], Vec::as_slice);
-    let body = detail["body"].as_str().unwrap_or_default();
+    let headers = detail.headers.as_deref().unwrap_or_default();
+    let body = detail.body.as_deref().unwrap_or_default();
     let shown: String = body.chars().take(MAX_BODY).collect();
     html! {
         @if !headers.is_empty() || !body.is_empty() {
             details open[step.status == TraceStatus::Error] {
                 summary { ((ask.words.webhooks.step)(step.name)) }
                 pre tabindex="0" {
-                    @for header in headers {
-                        (header[0].as_str().unwrap_or_default()) ": " (header[1].as_str().unwrap_or_default()) "\n"
-                    }
+                    @for (name, value) in headers { (name) ": " (value) "\n" }
                     "\n" (shown) @if shown.len() < body.len() { "…" }
                 }
             }

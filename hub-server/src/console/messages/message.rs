@@ -61,7 +61,7 @@ fn content(ask: &Ask, message: &Message) -> Markup {
                 dt { (words.person) } dd { (row::person(message)) }
                 dt { (words.kind) } dd { ((words.kinds)(message.kind)) }
                 dt { (words.status) } dd {
-                    (row::status(ask.words, message))
+                    ((words.statuses)(message.status))
                     @if let Some(reason) = &message.status_reason { ": " span lang="en" { (reason) } }
                 }
                 @if let Some(quoted) = message.quoted.as_ref().and_then(|quoted| quoted.text.as_ref()) {

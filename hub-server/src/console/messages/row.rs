@@ -1,7 +1,7 @@
 //! A message in a list, and what is shown of one everywhere.
 
 use hub_core::{
-    bots::{Direction, ListedMessage, Message, MessageOutcome},
+    bots::{Direction, ListedMessage, Message, MessageOutcome, MessageStatus},
     id::TraceId,
     traces::TraceStatus,
 };
@@ -33,7 +33,7 @@ pub(in crate::console) fn row(ask: &Ask, item: &ListedMessage, is_selectable: bo
             td.outcomes {
                 @for outcome in &item.outcomes { (mark(ask, message, outcome)) }
                 @if item.outcomes.is_empty() {
-                    span.muted { @if message.status == "received" { (words.no_channel) } @else { (status(ask.words, message)) } }
+                    span.muted { @if message.status == MessageStatus::Received { (words.no_channel) } @else { ((ask.words.messages.statuses)(message.status)) } }
                 }
             }
         }
@@ -73,16 +73,6 @@ pub(super) fn way(words: &Words, direction: Direction) -> Markup {
         Direction::Outbound => "→",
     };
     html! { span.way { span aria-hidden="true" { (sign) } " " ((words.messages.way)(direction)) } }
-}
-
-/// The status of a message, in words if there are any.
-pub(super) fn status(words: &Words, message: &Message) -> Markup {
-    html! {
-        @match (words.messages.statuses)(&message.status) {
-            Some(text) => (text),
-            None => code { (message.status) },
-        }
-    }
 }
 
 /// The beginning of the text, or what the message is instead.

@@ -37,6 +37,14 @@ async fn message(app: &App, bot: &str, id: MessageId, content: &str, minutes_ago
     .await;
 }
 
+/// Twenty more messages of a bot, with ids from a number on.
+pub(super) async fn more(app: &App, bot: &str, first: u128) {
+    let now = u128::try_from(app.clock.now().as_millis()).unwrap() << 80;
+    for n in first..first + 20 {
+        message(app, bot, Id::from_u128(now | n), "another one", 2).await;
+    }
+}
+
 /// The steps of a delivery that failed twice, half a minute apart, after a plugin changed the request.
 fn steps(app: &App) -> Value {
     let at = |ms: i64| {

@@ -141,11 +141,11 @@ fn attempts(ask: &Ask, trace: &Trace) -> Markup {
     let tried: Vec<_> = trace.steps.iter().enumerate().filter(|(_, step)| is_attempt(step.name)).collect();
     let earlier = tried.len().saturating_sub(MAX_ATTEMPTS);
     let rows = html! {
-        @for (at, step) in &tried[earlier..] {
+        @for (number, (at, step)) in tried.iter().enumerate().skip(earlier) {
             @let response = trace.steps[at + 1..].iter().take_while(|step| !is_attempt(step.name))
                 .find(|step| step.name == StepName::Response);
             tr {
-                td { (waterfall::step_link(ask, *at, &(words.attempt_of)(step.detail["attempt"].as_u64().unwrap_or(1)))) }
+                td { (waterfall::step_link(ask, *at, &(words.attempt_of)(step.attempt.map_or(number as u64 + 1, u64::from)))) }
                 td { (time::time(Some(step.started_at), "")) }
                 td { data value=(step.duration_ms) { (time::duration(step.duration_ms)) } }
                 td { (badge::trace(ask.words, response.map_or(step.status, |step| step.status))) }

@@ -2,7 +2,6 @@
 
 use hub_core::traces::{Step, StepName, Trace};
 use maud::{Markup, html};
-use serde_json::Value;
 
 use crate::console::{
     page::Ask,
@@ -117,37 +116,30 @@ fn bars(trace: &Trace) -> Vec<Bar> {
 
 /// The most important detail of a step.
 pub(super) fn detail(step: &Step) -> Markup {
-    let text = |name: &str| match &step.detail[name] {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let error = match &step.detail["error"] {
-        Value::Object(error) => error.get("message").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        _ => text("error"),
-    };
-    let found = match step.name {
-        _ if !error.is_empty() => error,
-        StepName::Received if step.detail["replay_of"].is_string() => text("replay_of"),
-        StepName::Received => text("msg_type"),
-        StepName::Request => format!("{} {}", text("method"), text("url")),
-        StepName::Response => format!("{} {}", text("status"), text("body")),
-        StepName::Reply => format!("{} {}", text("state"), text("to")),
-        StepName::PluginOnRequest | StepName::PluginOnResponse => {
-            format!("{} {} {}", text("plugin"), text("version"), text("reason"))
+    let detail = &step.detail;
+    let status = detail.status.map(|status| status.to_string());
+    let replay_of = detail.replay_of.map(|id| id.to_string());
+    let known = match (&detail.error, step.name) {
+        (Some(error), _) => vec![Some(&error.message)],
+        (_, StepName::Received) => vec![replay_of.as_ref().or(detail.msg_type.as_ref())],
+        (_, StepName::Request) => vec![detail.method.as_ref(), detail.url.as_ref()],
+        (_, StepName::Response) => vec![status.as_ref(), detail.body.as_ref()],
+        (_, StepName::Reply) => vec![detail.state.as_ref(), detail.to.as_ref()],
+        (_, StepName::PluginOnRequest | StepName::PluginOnResponse) => {
+            vec![detail.plugin.as_ref(), detail.version.as_ref(), detail.reason.as_ref()]
         }
-        StepName::Ai => {
-            [text("reason"), text("answer")].into_iter().find(|text| !text.is_empty()).unwrap_or_default()
-        }
-        StepName::Filter | StepName::Websocket => text("reason"),
+        (_, StepName::Ai) => vec![detail.reason.as_ref().or(detail.answer.as_ref())],
+        (_, StepName::Filter | StepName::Websocket) => vec![detail.reason.as_ref()],
     };
+    let known: Vec<&str> = known.into_iter().flatten().map(String::as_str).collect();
+    let found = known.join(" ");
     let cut: String = found.trim().chars().take(120).collect();
     html! { bdi data-computed { (cut) @if cut.len() < found.trim().len() { "…" } } }
 }
 
 #[cfg(test)]
 mod tests {
-    use hub_core::traces::TraceStatus;
+    use hub_core::traces::{StepDetail, StepKind, TraceStatus};
 
     use super::*;
 
@@ -155,11 +147,12 @@ mod tests {
         let at = |ms: i64| hub_core::time::Timestamp::from_millis(1_790_000_000_000 + ms);
         let step = |(from, took): &(i64, u64)| Step {
             name: StepName::Request,
-            kind: String::new(),
+            kind: StepKind::Webhook,
             status: TraceStatus::Ok,
             started_at: at(*from),
             duration_ms: *took,
-            detail: Value::Null,
+            attempt: None,
+            detail: StepDetail::default(),
         };
         let steps = steps.iter().map(step).collect();
         let id = |n| n;

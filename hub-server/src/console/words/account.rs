@@ -74,9 +74,10 @@ words! {
             "Ways to sign in can be changed for 15 minutes after you signed in. Enter your password to go on.",
             "登录后 15 分钟内可以更改登录方式。输入密码以继续。";
         confirm_button: Text = "Confirm", "确认";
+        confirm_passkey: Text = "Confirm with a passkey", "用通行密钥确认";
         another_way: Text = "Sign in another way", "用其他方式登录";
         another_way_help: Text =
-            "To confirm with a passkey, a provider or another device, sign in again. You come back to the same page.",
-            "要用通行密钥、服务提供方或其他设备确认，请重新登录。之后会回到同一页面。";
+            "To confirm with a provider or another device, sign in again. You come back to the same page.",
+            "要用服务提供方或其他设备确认，请重新登录。之后会回到同一页面。";
     }
 }

@@ -68,7 +68,10 @@ async fn a_script_that_crashes_the_engine_fails_and_is_paused_after_five_crashes
             })
             .await;
         assert!(traces[0].summary.ends_with("plugin crasher: crash"), "{}", traces[0].summary);
-        assert_eq!(step(&traces[0], StepName::PluginOnRequest).detail["error"]["kind"], "crash");
+        assert_eq!(
+            step(&traces[0], StepName::PluginOnRequest).detail.error.as_ref().unwrap().kind.as_deref(),
+            Some("crash")
+        );
     }
     let page = PageRequest::default();
     let installed = plugins.installed(&scene.ada, scene.bot.id, scene.channel, &page).await.unwrap().items;
@@ -112,7 +115,7 @@ async fn a_reply_may_be_as_long_as_a_message_of_the_api_and_is_split_for_the_net
     let scene = Scene::new().await;
     scene.install("long", "", "function onResponse(ctx) { ctx.reply('长'.repeat(3000)); }").await;
     let trace = scene.say("hello", TraceStatus::Ok).await;
-    let parts = step(&trace, StepName::Reply).detail["parts"].as_u64().unwrap();
+    let parts = step(&trace, StepName::Reply).detail.parts.unwrap();
     assert!(parts > 1, "{parts}");
     let sent = scene
         .hub
@@ -253,7 +256,7 @@ async fn a_withdrawn_or_disabled_plugin_does_not_run() {
             (newest.status == TraceStatus::Ok && traces.len() == 2).then_some(newest)
         })
         .await;
-    let reason = step(&trace, StepName::PluginOnRequest).detail["reason"].as_str().unwrap();
+    let reason = step(&trace, StepName::PluginOnRequest).detail.reason.as_deref().unwrap();
     assert!(reason.contains("withdrawn: found out"), "{reason}");
     let off = InstallationPatch { enabled: Some(false), ..InstallationPatch::default() };
     plugins.change_installation(&scene.ada, scene.bot.id, scene.channel, id, off).await.unwrap();

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
 use super::{Attempt, setup::Setup};
 use crate::{
     ai::{self, AiFault, AiFaultClass, Completion, Message, Prompt, Tool, ToolCall, ToolScope, Usage},
     egress::EgressFault,
-    model::trace::TraceStatus,
+    model::trace::{StepDetail, StepError, StepKind, TraceStatus},
     time::Instant,
 };
 
@@ -78,36 +76,37 @@ impl<'d, 'a> Dialogue<'d, 'a> {
         let answered = ai::complete(&self.attempt.ctx.egress, &self.setup.endpoint, &self.prompt, left).await;
         let counted = answered.as_ref().map_or_else(|fault| fault.class.as_str(), |_| "answered");
         self.attempt.ctx.node.counters.ai_calls.count(counted);
-        let mut detail = json!({
-            "source": self.setup.source,
-            "model": self.prompt.model,
-            "attempt": self.attempt.job.attempts + 1,
-            "round": round,
-            "messages": self.prompt.messages.len(),
-            "images": self.prompt.images(),
-            "tools": self.prompt.tools.len(),
-        });
+        let mut detail = StepDetail {
+            source: Some(self.setup.source.to_owned()),
+            model: Some(self.prompt.model.clone()),
+            round: Some(round),
+            messages: Some(self.prompt.messages.len() as u64),
+            images: Some(self.prompt.images() as u64),
+            tools: Some(self.prompt.tools.len() as u64),
+            ..StepDetail::default()
+        };
         let redactor = self.attempt.redactor();
         let status = match &answered {
             Ok(completion) => {
                 let usage = completion.usage.unwrap_or_default();
                 self.calls += 1;
                 self.usage += usage;
-                detail["finish_reason"] = json!(completion.finish_reason);
-                detail["usage"] = json!(completion.usage);
-                detail["answer"] = Value::from(redactor.body(completion.text.as_bytes()));
+                detail.finish_reason.clone_from(&completion.finish_reason);
+                detail.usage = completion.usage;
+                detail.answer = Some(redactor.body(completion.text.as_bytes()));
                 let asked = completion.tool_calls.iter().map(|call| redactor.text(&call.name));
-                detail["tool_calls"] = asked.collect();
+                detail.tool_calls = Some(asked.collect());
                 TraceStatus::Ok
             }
             Err(fault) => {
                 let told = self.setup.told(fault).map(|told| redactor.body(told.as_bytes()));
                 let (class, message) = (fault.class.as_str(), redactor.text(&fault.message));
-                detail["error"] = json!({ "class": class, "message": message, "told": told });
+                detail.error =
+                    Some(StepError { class: Some(class.to_owned()), told, ..StepError::new(message) });
                 TraceStatus::Error
             }
         };
-        self.attempt.step("ai", status, started, detail);
+        self.attempt.step(StepKind::Ai, status, started, detail);
         answered
     }
 
@@ -138,14 +137,15 @@ impl<'d, 'a> Dialogue<'d, 'a> {
         let answer = answered.unwrap_or_else(|error| format!("error: {error}"));
         let answer = answer[..answer.floor_char_boundary(MAX_TOOL_ANSWER)].to_owned();
         let redactor = self.attempt.redactor();
-        let name = redactor.text(&call.name);
-        let kind = format!("tool_call:{}", &name[..name.floor_char_boundary(MAX_NAME)]);
-        let detail = json!({
-            "tool": name,
-            "arguments": redactor.body(call.arguments.as_bytes()),
-            "answer": redactor.body(answer.as_bytes()),
-        });
-        self.attempt.step(&kind, status, started, detail);
+        let mut name = redactor.text(&call.name);
+        name.truncate(name.floor_char_boundary(MAX_NAME));
+        let detail = StepDetail {
+            tool: Some(name),
+            arguments: Some(redactor.body(call.arguments.as_bytes())),
+            answer: Some(redactor.body(answer.as_bytes())),
+            ..StepDetail::default()
+        };
+        self.attempt.step(StepKind::ToolCall, status, started, detail);
         Ok(answer)
     }
 

@@ -6,7 +6,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
 
 use self::{
     dialogue::{Dialogue, Limits},
@@ -24,7 +23,7 @@ use crate::{
         stage::{Concluded, Outcome, Reply},
         work_store::WorkContext,
     },
-    model::trace::{Step, StepName, TraceStatus},
+    model::trace::{Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
     network::typing::TypingIndicator,
     secret::Secret,
     store::ai::{AiUsage, ConversationQuery},
@@ -64,7 +63,7 @@ pub(in crate::delivery) async fn answer(
         Err(outcome) => (outcome, Vec::new()),
     };
     let Attempt { steps, usage, .. } = attempt;
-    let replies = replies.into_iter().map(|text| Reply::text("ai", text)).collect();
+    let replies = replies.into_iter().map(|text| Reply::text(StepKind::Ai, text)).collect();
     Answered { concluded: Concluded { outcome, replies, steps }, usage }
 }
 
@@ -202,19 +201,21 @@ impl Attempt<'_> {
 
     /// The message is none for a model.
     fn ignore(&mut self, reason: &'static str) -> Outcome {
-        self.step("ai", TraceStatus::Skipped, self.ctx.clock.now(), json!({ "reason": reason }));
+        let detail = StepDetail { reason: Some(reason.to_owned()), ..StepDetail::default() };
+        self.step(StepKind::Ai, TraceStatus::Skipped, self.ctx.clock.now(), detail);
         self.ctx.node.counters.ai_calls.count("ignored");
         Outcome::Ignored { reason }
     }
 
     /// The model could not be asked.
     fn fail(&mut self, error: &str, permanent: bool) -> Outcome {
-        self.step("ai", TraceStatus::Error, self.ctx.clock.now(), json!({ "error": error }));
+        let detail = StepDetail { error: Some(StepError::new(error)), ..StepDetail::default() };
+        self.step(StepKind::Ai, TraceStatus::Error, self.ctx.clock.now(), detail);
         self.ctx.node.counters.ai_calls.count("not_asked");
         Outcome::Failure { summary: error.to_owned(), permanent }
     }
 
-    fn step(&mut self, kind: &str, status: TraceStatus, started: Timestamp, detail: Value) {
+    fn step(&mut self, kind: StepKind, status: TraceStatus, started: Timestamp, detail: StepDetail) {
         let ended = self.ctx.clock.now();
         self.steps.push(Step::new(StepName::Ai, kind, status, started, ended, detail));
     }

@@ -1,0 +1,383 @@
+//! Steps of traces.
+
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
+use serde_with::skip_serializing_none;
+
+use crate::{
+    ai::Usage,
+    egress::{Phase, Phases},
+    id::{AppEventId, AppId, MessageId, PluginId, TraceId},
+    model::trace::TraceStatus,
+    time::Timestamp,
+    words::words,
+};
+
+words! {
+    /// The names of steps.
+    pub enum StepName {
+        /// The hub has the message.
+        Received = "received",
+        /// The channel's handle and filter looked at it.
+        Filter = "filter",
+        /// A plugin's request hook ran.
+        PluginOnRequest = "plugin.on_request",
+        /// A request went out.
+        Request = "request",
+        /// What came back.
+        Response = "response",
+        /// A plugin's response hook ran.
+        PluginOnResponse = "plugin.on_response",
+        /// A reply, accepted or sent.
+        Reply = "reply",
+        /// The AI sink worked.
+        Ai = "ai",
+        /// The WebSocket sink worked.
+        Websocket = "websocket",
+    }
+}
+
+words! {
+    /// The component that did a step.
+    pub enum StepKind {
+        /// The hub took the message from the network.
+        Inbox = "inbox",
+        /// The channel's handle and filter.
+        Filter = "filter",
+        /// The channel's log, which WebSocket clients follow.
+        Log = "log",
+        /// The webhook.
+        Webhook = "webhook",
+        /// A plugin.
+        Plugin = "plugin",
+        /// The model.
+        Ai = "ai",
+        /// A tool that the model requested.
+        ToolCall = "tool_call",
+        /// An app.
+        App = "app",
+        /// A client of the channel sent the message.
+        Channel = "channel",
+        /// A user sent the message.
+        Api = "api",
+        /// The outbox sent a part to the network.
+        Outbox = "outbox",
+        /// A replay was requested.
+        Replay = "replay",
+        /// A parked delivery was cancelled.
+        Cancel = "cancel",
+        /// The outcome of an attempt could not be stored.
+        Store = "store",
+    }
+}
+
+/// One step.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// What happened.
+    pub name: StepName,
+    /// Who did it.
+    #[serde(deserialize_with = "kind")]
+    pub kind: StepKind,
+    /// How it ended.
+    pub status: TraceStatus,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// The attempt it belongs to, from 1: at the sink, or of the outbox. `None` for a step of no attempt, and for
+    /// attempts that version 0.1 stored.
+    #[serde(default)]
+    pub attempt: Option<u32>,
+    /// What there is to know.
+    pub detail: StepDetail,
+}
+
+impl Step {
+    /// A step that began at `started_at` and ended at `ended_at`.
+    pub fn new(
+        name: StepName,
+        kind: StepKind,
+        status: TraceStatus,
+        started_at: Timestamp,
+        ended_at: Timestamp,
+        detail: StepDetail,
+    ) -> Self {
+        let duration_ms = u64::try_from(ended_at.since(started_at).as_millis()).unwrap_or(u64::MAX);
+        Self { name, kind, status, started_at, duration_ms, attempt: None, detail }
+    }
+
+    /// The step of an attempt.
+    #[must_use]
+    pub fn of_attempt(self, attempt: u32) -> Self {
+        Self { attempt: Some(attempt), ..self }
+    }
+}
+
+/// Version 0.1 stored the name of the tool after `tool_call:`, too.
+fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StepKind, D::Error> {
+    let word = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+    let kind = word.split(':').next().and_then(StepKind::parse);
+    kind.ok_or_else(|| D::Error::custom(format!("unknown kind of step `{word}`")))
+}
+
+/// What there is to know about a step; free of secrets. What a step does not know is `None`.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StepDetail {
+    /// Why the step failed.
+    #[serde(deserialize_with = "error")]
+    pub error: Option<StepError>,
+    /// Why a filter or a sink took no notice, and why a plugin did not run.
+    pub reason: Option<String>,
+
+    /// `received`: type of the message.
+    pub msg_type: Option<String>,
+    /// `received`: number of parts of the message.
+    pub items: Option<u64>,
+    /// `received`: the app that gets an event.
+    pub app: Option<AppId>,
+    /// `received`: the handle that addressed the app.
+    pub handle: Option<String>,
+    /// `received`: the trace that this one repeats.
+    pub replay_of: Option<TraceId>,
+    /// `received`, `reply`: recipient. Of a replay: URL without its query, or the model.
+    pub to: Option<String>,
+
+    /// `request`: method.
+    pub method: Option<String>,
+    /// `request`: URL.
+    pub url: Option<String>,
+    /// `response`: HTTP status.
+    pub status: Option<u16>,
+    /// `request`, `response`: names and values of headers, in order.
+    pub headers: Option<Vec<(String, String)>>,
+    /// `request`, `response`: body, truncated at 64 KiB.
+    pub body: Option<String>,
+    /// `request`: durations of its phases, where they are measured.
+    pub phases: Option<StepPhases>,
+    /// When the next attempt is due.
+    pub next_attempt_at: Option<Timestamp>,
+    /// Whether later messages of the conversation no longer wait for this one.
+    pub parked: Option<bool>,
+
+    /// `plugin.*`: id of the plugin.
+    pub plugin_id: Option<PluginId>,
+    /// `plugin.*`: its name.
+    pub plugin: Option<String>,
+    /// `plugin.*`: its version.
+    pub version: Option<String>,
+    /// `plugin.*`: whether the plugin has this hook.
+    pub hook: Option<bool>,
+    /// `plugin.*`: duration of the run in microseconds, without the wait.
+    pub duration_us: Option<u64>,
+    /// `plugin.*`: time that it waited for a worker, in milliseconds.
+    pub wait_ms: Option<u64>,
+    /// `plugin.*`: memory that the run allocated, in bytes, where it is measured.
+    pub memory_bytes: Option<u64>,
+    /// `plugin.*`: whether it skipped the message.
+    pub skipped: Option<bool>,
+    /// `plugin.*`: number of replies that it made.
+    pub replies: Option<u64>,
+    /// `plugin.*`: what it changed in the request.
+    pub changes: Option<StepChanges>,
+    /// `plugin.*`: what it logged.
+    pub logs: Option<Vec<StepLog>>,
+    /// `plugin.*`: what it fetched.
+    pub fetches: Option<Vec<StepFetch>>,
+    /// `plugin.*`: why the hub disabled the plugin after this run.
+    pub paused: Option<String>,
+
+    /// `reply`: id of the message.
+    pub message_id: Option<MessageId>,
+    /// `reply`: state of the part, or `queued`.
+    pub state: Option<String>,
+    /// `reply`: position of the part, from 1.
+    pub part: Option<u64>,
+    /// `received`, `reply`: number of parts that the message is sent in.
+    pub parts: Option<u64>,
+    /// `reply`: name of the file.
+    pub file: Option<String>,
+    /// `reply`: size of the file in bytes.
+    pub size: Option<u64>,
+    /// `reply`: id of the message on the network.
+    pub network_id: Option<String>,
+
+    /// `ai`: where the settings of the model come from: `custom` for the channel's own, or `global`.
+    pub source: Option<String>,
+    /// `ai`: the model.
+    pub model: Option<String>,
+    /// `ai`: number of this call within the attempt, from 1.
+    pub round: Option<u32>,
+    /// `ai`: number of messages of the conversation that were sent.
+    pub messages: Option<u64>,
+    /// `ai`: number of images that were sent.
+    pub images: Option<u64>,
+    /// `ai`: number of tools that were offered.
+    pub tools: Option<u64>,
+    /// `ai`: why the model stopped.
+    pub finish_reason: Option<String>,
+    /// `ai`: what the call cost.
+    pub usage: Option<Usage>,
+    /// `ai`: text of the model, or result of the tool.
+    pub answer: Option<String>,
+    /// `ai`: names of the tools that the model requested.
+    pub tool_calls: Option<Vec<String>>,
+    /// `ai`: name of the tool that was called.
+    pub tool: Option<String>,
+    /// `ai`: arguments of the tool, as JSON text.
+    pub arguments: Option<String>,
+
+    /// `websocket`: number of clients that were connected.
+    pub clients: Option<u64>,
+    /// Id of the event for an app.
+    pub event_id: Option<AppEventId>,
+}
+
+/// Why a step failed.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StepError {
+    /// One sentence.
+    pub message: String,
+    /// Class of the failure of a request.
+    pub class: Option<String>,
+    /// The phase of a measured request that failed.
+    pub phase: Option<Phase>,
+    /// What the receiver said, where it may be shown.
+    pub told: Option<String>,
+    /// Kind of the failure of a plugin.
+    pub kind: Option<String>,
+    /// Line in the source of the plugin, from 1.
+    pub line: Option<u32>,
+    /// Column in the source of the plugin, from 1.
+    pub column: Option<u32>,
+    /// The calls that led to the failure.
+    pub stack: Option<String>,
+}
+
+impl StepError {
+    /// A failure without more than a sentence.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..Self::default() }
+    }
+}
+
+/// Version 0.1 stored some failures as a text.
+fn error<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<StepError>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        Text(String),
+        Error(StepError),
+    }
+    let stored = Option::<Stored>::deserialize(deserializer)?;
+    Ok(stored.map(|stored| match stored {
+        Stored::Text(message) => StepError::new(message),
+        Stored::Error(error) => error,
+    }))
+}
+
+/// Durations of the phases of a request, in milliseconds. What did not happen, or cannot be distinguished, is `None`.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StepPhases {
+    /// Resolution of the name.
+    pub dns_ms: Option<u64>,
+    /// TCP connection and, for https, TLS handshake.
+    pub connect_ms: Option<u64>,
+    /// From the connection to the beginning of the response.
+    pub first_byte_ms: Option<u64>,
+}
+
+impl From<&Phases> for StepPhases {
+    fn from(phases: &Phases) -> Self {
+        let ms = |took: Option<std::time::Duration>| {
+            took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX))
+        };
+        Self { dns_ms: ms(phases.dns), connect_ms: ms(phases.connect), first_byte_ms: ms(phases.first_byte) }
+    }
+}
+
+/// What a plugin changed in the request.
+#[skip_serializing_none]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StepChanges {
+    /// Method before and after.
+    pub method: Option<[String; 2]>,
+    /// URL before and after.
+    pub url: Option<[String; 2]>,
+    /// Lines `- name: value` and `+ name: value`.
+    pub headers: Option<Vec<String>>,
+    /// Difference of the bodies, in the unified format.
+    pub body: Option<String>,
+}
+
+/// A line that a plugin logged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepLog {
+    /// When, in milliseconds after the run began.
+    pub at_ms: u64,
+    /// Level: `debug`, `info`, `warn` or `error`.
+    pub level: String,
+    /// Text.
+    pub text: String,
+}
+
+/// A request that a plugin made.
+#[skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepFetch {
+    /// Method.
+    pub method: String,
+    /// URL.
+    pub url: String,
+    /// HTTP status of the response.
+    #[serde(default)]
+    pub status: Option<u16>,
+    /// Why there is no response.
+    #[serde(default)]
+    pub error: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn steps_of_version_0_1_are_read() {
+        let step: Step = serde_json::from_value(json!({
+            "name": "ai", "kind": "tool_call:weather", "status": "error",
+            "started_at": "2026-01-02T03:04:05.678Z", "duration_ms": 1,
+            "detail": { "attempt": 2, "error": "the tool did not respond in time", "to": null },
+        }))
+        .unwrap();
+        let detail = StepDetail {
+            error: Some(StepError::new("the tool did not respond in time")),
+            ..StepDetail::default()
+        };
+        assert_eq!((step.kind, step.attempt, step.detail), (StepKind::ToolCall, None, detail));
+    }
+
+    #[test]
+    fn what_a_step_does_not_know_is_not_stored() {
+        let at = Timestamp::from_millis(0);
+        let step = |detail| Step::new(StepName::Filter, StepKind::Filter, TraceStatus::Ok, at, at, detail);
+        let stored = |step: Step| serde_json::to_value(step).unwrap();
+        assert_eq!(stored(step(StepDetail::default()))["detail"], json!({}));
+        let error = StepError::new("no");
+        let detail = StepDetail { error: Some(error), status: Some(410), ..StepDetail::default() };
+        let with = stored(step(detail.clone()).of_attempt(3));
+        assert_eq!(
+            (&with["detail"], &with["attempt"]),
+            (&json!({ "error": { "message": "no" }, "status": 410 }), &json!(3))
+        );
+        assert_eq!(serde_json::from_value::<Step>(with).unwrap().detail, detail);
+    }
+}
