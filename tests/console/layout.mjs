@@ -22,9 +22,9 @@ export function describe() {
     const label = element.labels?.[0] ?? document.getElementById(element.getAttribute('aria-labelledby'));
     return label ? words(label) : (element.getAttribute('aria-label') ?? '').replace(/\d+/g, '#');
   };
-  // How wide the parts of the header are depends on their texts.
+  // Where the parts of the header and of a cell are depends on their texts, and so on the fonts of the machine.
   const place = (element) => {
-    if (element.parentElement.closest('header')) return '';
+    if (element.parentElement.closest('header, td')) return '';
     const box = element.getBoundingClientRect();
     return `${steps(box.left + scrollX)}+${steps(box.width)}`;
   };
