@@ -29,13 +29,13 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
                 td { (time(Some(event.entry.at), "")) }
                 td { code { (event.entry.action) } @if event.current { " (" (words.this_session) ")" } }
                 td { bdi { (event.entry.target_name) } }
-                td { (event.entry.ip) }
+                td { span.id { (event.entry.ip) } }
             }
         }
     };
     let main = html! {
         p.muted { (words.activity_help) }
-        (list::table(words.activity, &[words.at, words.event, words.target, words.address], &rows))
+        div.stacked { (list::table(words.activity, &[words.at, words.event, words.target, words.address], &rows)) }
         (list::pages(ask, activity.next_cursor.as_deref()))
     };
     Ok(Answer::page(words.activity, Vec::new(), main))

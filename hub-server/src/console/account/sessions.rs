@@ -27,10 +27,10 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
     let rows = html! {
         @for session in &sessions.items {
             tr {
-                td { bdi { (session.user_agent) } @if session.current { " " strong { "(" (words.this_session) ")" } } }
-                td { (session.ip) }
-                td { (time(Some(session.created_at), "")) }
-                td { (time(Some(session.last_seen_at), "")) }
+                td.text { bdi { (session.user_agent) } @if session.current { " " strong { "(" (words.this_session) ")" } } }
+                td { span.id { (session.ip) } }
+                td data-label=(words.signed_in_at) { (time(Some(session.created_at), "")) }
+                td data-label=(words.last_seen) { (time(Some(session.last_seen_at), "")) }
                 td {
                     form method="post" action=(ask.path) {
                         input type="hidden" name="id" value=(session.id);
@@ -43,7 +43,7 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
     let columns = [words.program, words.address, words.signed_in_at, words.last_seen, words.action];
     let main = html! {
         p.muted { (words.sessions_help) }
-        (list::table(words.sessions, &columns, &rows))
+        div.stacked { (list::table(words.sessions, &columns, &rows)) }
         (list::pages(ask, sessions.next_cursor.as_deref()))
     };
     Ok(Answer::page(words.sessions, Vec::new(), main))

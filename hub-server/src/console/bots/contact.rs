@@ -1,11 +1,12 @@
 //! A contact: the last messages in both directions, and the form that sends another.
 
-use hub_core::bots::{Bots, Direction, Message, MessageFilter};
+use hub_core::bots::{Bots, Message, MessageFilter};
 use maud::{Markup, html};
 
 use super::composer::{self, Recipient, send};
 use crate::{
     console::{
+        messages::row,
         page::{Answer, Ask, Page, does, handler},
         parts::{code, list, time::time},
     },
@@ -33,7 +34,7 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
         (format!("/console/bots/{id}"), bot.name),
         (format!("/console/bots/{id}/contacts"), words.title.to_owned()),
     ];
-    let rows = html! { @for message in &messages.items { (row(ask, message)) } };
+    let rows = html! { @for message in &messages.items { (message_row(ask, message)) } };
     let main = html! {
         p { (words.user_id) " " (code::id(user)) }
         (composer::render(ask, &Recipient::Contact(user)))
@@ -50,18 +51,14 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
     Ok(Answer::page(known.unwrap_or(user), above, main))
 }
 
-fn row(ask: &Ask, message: &Message) -> Markup {
+fn message_row(ask: &Ask, message: &Message) -> Markup {
     let words = &ask.words.people;
-    let sign = match message.direction {
-        Direction::Inbound => "←",
-        Direction::Outbound => "→",
-    };
     html! {
         tr {
             td {
                 a href={ "/console/messages/" (message.bot_id) "/" (message.id) } { (time(Some(message.created_at), "")) }
             }
-            td { span aria-hidden="true" { (sign) } " " ((words.direction)(message.direction)) }
+            td { (row::way(ask.words, message.direction)) }
             td.said {
                 @if message.content.is_empty() { span.muted { "[" ((words.kind)(message.kind)) "]" } }
                 @else { bdi { (message.content) } }
@@ -70,7 +67,7 @@ fn row(ask: &Ask, message: &Message) -> Markup {
                 }
             }
             td {
-                span lang="en" { (message.status) }
+                ((ask.words.messages.statuses)(message.status))
                 @if let Some(reason) = &message.status_reason { br; span.muted lang="en" { (reason) } }
             }
         }

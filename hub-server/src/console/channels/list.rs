@@ -55,7 +55,7 @@ pub(in crate::console) async fn section(ask: &Ask) -> Result<Markup, ApiError> {
             @if channels.items.is_empty() {
                 (list::empty(ask, words.empty, Some(&format!("hub-cli channels create --bot {bot} --name orders"))))
             } @else {
-                (list::table(words.title, &[words.channel, words.state, words.sinks, words.failed, words.pending], &rows))
+                div.stacked { (list::table(words.title, &[words.channel, words.state, words.sinks, words.failed, words.pending], &rows)) }
                 (list::pages(ask, channels.next_cursor.as_deref()))
             }
             h3 { (words.new) }
@@ -69,7 +69,7 @@ fn row(ask: &Ask, channel: &Channel) -> Markup {
     let sinks = sinks(ask.words, channel);
     html! {
         tr {
-            td {
+            td.text {
                 a href={ "/console/bots/" (channel.bot_id) "/channels/" (channel.id) } { bdi { (channel.name) } }
                 @if let Some(handle) = &channel.handle { " " span.muted { "@" (handle.as_str()) } }
             }
@@ -78,8 +78,8 @@ fn row(ask: &Ask, channel: &Channel) -> Markup {
                 @if sinks.is_empty() { (badge(Tone::Warn, words.no_sink)) } @else { (sinks.join(", ")) }
                 @if channel.webhook_disabled_reason.is_some() { br; (badge(Tone::Error, words.failing)) }
             }
-            td { (channel.stats.failed) }
-            td { (channel.stats.pending) }
+            td data-label=(words.failed) { (channel.stats.failed) }
+            td data-label=(words.pending) { (channel.stats.pending) }
         }
     }
 }

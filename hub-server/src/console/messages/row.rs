@@ -67,7 +67,7 @@ pub(super) fn person(message: &Message) -> Markup {
 }
 
 /// Which way a message went.
-pub(super) fn way(words: &Words, direction: Direction) -> Markup {
+pub(in crate::console) fn way(words: &Words, direction: Direction) -> Markup {
     let sign = match direction {
         Direction::Inbound => "←",
         Direction::Outbound => "→",

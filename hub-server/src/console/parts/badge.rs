@@ -1,6 +1,9 @@
 //! States: a sign, a word and a colour, always all three.
 
-use hub_core::{bots::BotStatus, traces::TraceStatus};
+use hub_core::{
+    bots::BotStatus,
+    traces::{Step, StepName, TraceStatus},
+};
 use maud::{Markup, html};
 
 use super::icon::Icon;
@@ -52,7 +55,7 @@ pub(in crate::console) fn bot(words: &Words, status: BotStatus) -> Markup {
     badge(bot_tone(status), (words.bots.status)(status))
 }
 
-/// How a delivery, or a step of it, is judged.
+/// How a delivery is judged.
 pub(in crate::console) fn trace_tone(status: TraceStatus) -> Tone {
     match status {
         TraceStatus::Ok => Tone::Ok,
@@ -62,7 +65,22 @@ pub(in crate::console) fn trace_tone(status: TraceStatus) -> Tone {
     }
 }
 
-/// The status of a delivery, or of a step of it.
+/// The status of a delivery.
 pub(in crate::console) fn trace(words: &Words, status: TraceStatus) -> Markup {
     badge(trace_tone(status), (words.traces.status)(status))
+}
+
+/// Whether a step put a reply into the outbox; a later step has its outcome.
+fn is_queued(step: &Step) -> bool {
+    step.name == StepName::Reply && step.status == TraceStatus::Pending && step.detail.error.is_none()
+}
+
+/// How a step is judged.
+pub(in crate::console) fn step_tone(step: &Step) -> Tone {
+    if is_queued(step) { Tone::Ok } else { trace_tone(step.status) }
+}
+
+/// The status of a step.
+pub(in crate::console) fn step(words: &Words, step: &Step) -> Markup {
+    if is_queued(step) { badge(Tone::Ok, words.traces.queued) } else { trace(words, step.status) }
 }

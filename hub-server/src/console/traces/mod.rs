@@ -21,7 +21,7 @@ use super::{
 use crate::{api::traces::ReplayTrace, envelope::ApiError};
 
 pub(super) mod explanation;
-mod step;
+pub(super) mod step;
 mod waterfall;
 
 pub(super) static PAGE: Page = Page {

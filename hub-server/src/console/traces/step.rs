@@ -17,15 +17,15 @@ pub(super) fn section(ask: &Ask, trace: &Trace, at: usize, step: &Step) -> Marku
         section #step .step aria-labelledby="step-heading" {
             h2 #step-heading {
                 span data-computed { (at + 1) "/" (trace.steps.len()) ": " } ((words.step)(step.name)) " "
-                (badge::trace(ask.words, step.status))
+                (badge::step(ask.words, step))
             }
             @if let Some(error) = &detail.error { (failure(ask, error)) }
             dl.facts {
                 dt { (words.component) } dd { (step.kind) }
-                @if let Some(attempt) = step.attempt { dt lang="en" { "attempt" } dd { data value=(attempt) { (attempt) } } }
+                @if let Some(attempt) = step.attempt { dt { (words.attempt) } dd { data value=(attempt) { (attempt) } } }
                 dt { (words.started) } dd { (time::time(Some(step.started_at), "")) }
                 dt { (words.took) } dd { data value=(step.duration_ms) { (time::duration(step.duration_ms)) } }
-                @for (name, value) in facts(step) { dt lang="en" { (name) } dd { (fact(ask, &value)) } }
+                @for (name, value) in facts(step) { (label(ask, &name)) dd { (fact(ask, &value)) } }
             }
             @if let Some(changes) = &detail.changes { (self::changes(ask, changes)) }
             @if let Some(headers) = &detail.headers { (self::headers(ask, headers)) }
@@ -38,16 +38,27 @@ pub(super) fn section(ask: &Ask, trace: &Trace, at: usize, step: &Step) -> Marku
     }
 }
 
-/// The fields that have a place of their own.
-const SHOWN: [&str; 7] = ["error", "changes", "headers", "body", "answer", "logs", "fetches"];
+/// The fields that have a part of the page to themselves.
+pub(in crate::console) const SHOWN_APART: [&str; 7] =
+    ["error", "changes", "headers", "body", "answer", "logs", "fetches"];
 
 /// The other fields that are known.
 fn facts(step: &Step) -> Vec<(String, Value)> {
     let detail = json!(step.detail);
     let all = detail.as_object().into_iter().flatten();
-    all.filter(|(name, _)| !SHOWN.contains(&name.as_str()))
+    all.filter(|(name, _)| !SHOWN_APART.contains(&name.as_str()))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
+}
+
+/// The name of a field in words; one without words as it is.
+fn label(ask: &Ask, name: &str) -> Markup {
+    html! {
+        @match (ask.words.traces.fact)(name) {
+            Some(words) => dt { (words) },
+            None => dt lang="en" { (name) },
+        }
+    }
 }
 
 /// A value of a line; anything longer as a tree.

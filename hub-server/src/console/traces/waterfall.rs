@@ -52,8 +52,8 @@ pub(super) fn table(ask: &Ask, trace: &Trace, chosen: Option<usize>) -> Markup {
                 td { (step_link(ask, at, (words.step)(step.name))) }
                 td data-label=(words.after) { data value=(bar.offset) data-computed { (time::duration(bar.offset)) } }
                 td data-label=(words.took) { data value=(step.duration_ms) { (time::duration(step.duration_ms)) } }
-                td.line { (drawn(&bar, badge::trace_tone(step.status).class())) }
-                td { (badge::trace(ask.words, step.status)) }
+                td.line { (drawn(&bar, badge::step_tone(step).class())) }
+                td { (badge::step(ask.words, step)) }
                 td.text lang="en" { (detail(step)) }
             }
         }

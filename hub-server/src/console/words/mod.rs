@@ -30,6 +30,7 @@ mod channels;
 mod devices;
 mod en;
 mod explanations;
+mod facts;
 mod filters;
 mod home;
 mod live;

@@ -1,6 +1,6 @@
 //! Words of contacts, and of messages to them.
 
-use hub_core::{bots::Direction, network::MessageKind};
+use hub_core::network::MessageKind;
 
 use super::Text;
 
@@ -26,13 +26,6 @@ words! {
         next_send: Text = "next send at", "下次发送";
         no_end: Text = "–", "–";
         no_messages: Text = "No message with this person is kept.", "没有保留与此人的消息。";
-        direction: fn(Direction) -> Text = |direction| match direction {
-            Direction::Inbound => "received",
-            Direction::Outbound => "sent",
-        }, |direction| match direction {
-            Direction::Inbound => "收到",
-            Direction::Outbound => "发出",
-        };
         kind: fn(MessageKind) -> Text = |kind| match kind {
             MessageKind::Text => "text",
             MessageKind::Image => "image",

@@ -28,7 +28,7 @@ words! {
             "The demo's channel posts to a receiver in this process, which checks the signature and replies. Let it \
         fail to see the hub retry.",
             "演示频道把消息发送到本进程内的接收方，由它校验签名并回复。让它失败，可以观察重试。";
-        mode: Text = "It", "行为";
+        mode: Text = "The receiver", "接收方";
         modes: [Text; 4] =
             ["responds with a reply", "responds with 500", "does not respond", "closes the connection"],
             ["回复", "响应 500", "不响应", "断开连接"];
