@@ -158,7 +158,7 @@ impl NewChannel {
         let mut problems = Problems::default();
         check_name(&mut problems, &self.name);
         check_handle(&mut problems, self.handle.as_deref());
-        check_lane_hold(&mut problems, self.options.lane_hold_s);
+        check_options(&mut problems, &self.options);
         note(&mut problems, "filter", self.filter.compile().map(|_| ()));
         let webhook = self.webhook.as_ref().map(|webhook| webhook.validate(&ctx.egress, None));
         let webhook =
@@ -233,20 +233,24 @@ impl ChannelPatch {
         if let Change::Set(handle) = &self.handle {
             check_handle(&mut problems, Some(handle));
         }
-        if let Some(lane_hold_s) = self.lane_hold_s {
-            check_lane_hold(&mut problems, lane_hold_s);
-        }
+        check_options(&mut problems, &self.options(ChannelOptions::default()));
         problems.finish()
     }
 
     /// Changes a row. The patch was checked.
     pub(super) fn apply(self, record: &mut ChannelRecord) {
+        record.options = self.options(std::mem::take(&mut record.options));
         record.name = self.name.unwrap_or_else(|| std::mem::take(&mut record.name));
         record.handle = self.handle.apply(record.handle.as_ref()).cloned();
         record.enabled = self.enabled.unwrap_or(record.enabled);
-        let options = &mut record.options;
-        options.on_plugin_error = self.on_plugin_error.unwrap_or(options.on_plugin_error);
-        options.lane_hold_s = self.lane_hold_s.unwrap_or(options.lane_hold_s);
+    }
+
+    /// The options after the change.
+    fn options(&self, current: ChannelOptions) -> ChannelOptions {
+        ChannelOptions {
+            on_plugin_error: self.on_plugin_error.unwrap_or(current.on_plugin_error),
+            lane_hold_s: self.lane_hold_s.unwrap_or(current.lane_hold_s),
+        }
     }
 }
 
@@ -294,8 +298,8 @@ fn check_handle(problems: &mut Problems, handle: Option<&str>) {
     }
 }
 
-fn check_lane_hold(problems: &mut Problems, seconds: u32) {
-    problems.check(seconds <= MAX_LANE_HOLD_S, "lane_hold_s", "must be from 0 to 3600");
+fn check_options(problems: &mut Problems, options: &ChannelOptions) {
+    problems.check(options.lane_hold_s <= MAX_LANE_HOLD_S, "lane_hold_s", "must be from 0 to 3600");
 }
 
 /// Takes over the fields of a part that is not acceptable, and goes on with the part's default.

@@ -19,7 +19,7 @@ type Url = Checked<0, 2048>;
 type AnySecret = Secret<4096>;
 
 /// A channel to create.
-#[derive(Debug, Object)]
+#[derive(Debug, Default, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct CreateChannel {
     /// Display name, 1 to 64 characters.
@@ -48,13 +48,8 @@ impl Example for CreateChannel {
         Self {
             name: Text("orders".to_owned()),
             handle: Some(Text("orders".to_owned())),
-            enabled: None,
-            filter: None,
-            websocket: None,
             webhook: Some(SetWebhook::example()),
-            ai: None,
-            on_plugin_error: None,
-            lane_hold_s: None,
+            ..Self::default()
         }
     }
 }
@@ -79,7 +74,7 @@ impl From<CreateChannel> for NewChannel {
 }
 
 /// A change of a channel; absent fields keep their values.
-#[derive(Debug, Object)]
+#[derive(Debug, Default, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct UpdateChannel {
     /// Display name, 1 to 64 characters.

@@ -25,6 +25,7 @@ pub(super) fn section(ask: &Ask, trace: &Trace, at: usize, step: &Step) -> Marku
                 @if let Some(attempt) = step.attempt { dt { (words.attempt) } dd { data value=(attempt) { (attempt) } } }
                 dt { (words.started) } dd { (time::time(Some(step.started_at), "")) }
                 dt { (words.took) } dd { data value=(step.duration_ms) { (time::duration(step.duration_ms)) } }
+                @if let Some(at) = detail.next_attempt_at { (label(ask, "next_attempt_at")) dd { (time::time(Some(at), "")) } }
                 @for (name, value) in facts(step) { (label(ask, &name)) dd { (fact(ask, &value)) } }
             }
             @if let Some(changes) = &detail.changes { (self::changes(ask, changes)) }
@@ -39,8 +40,8 @@ pub(super) fn section(ask: &Ask, trace: &Trace, at: usize, step: &Step) -> Marku
 }
 
 /// The fields that have a part of the page to themselves.
-pub(in crate::console) const SHOWN_APART: [&str; 7] =
-    ["error", "changes", "headers", "body", "answer", "logs", "fetches"];
+pub(in crate::console) const SHOWN_APART: [&str; 8] =
+    ["error", "next_attempt_at", "changes", "headers", "body", "answer", "logs", "fetches"];
 
 /// The other fields that are known.
 fn facts(step: &Step) -> Vec<(String, Value)> {
