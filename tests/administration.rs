@@ -113,7 +113,7 @@ async fn open(config: &StoreConfig) -> Hub {
 
 /// What ends on one node is heard on the other, and is rejected there.
 #[tokio::test]
-async fn what_ends_on_one_node_is_heard_on_another() {
+async fn a_revocation_on_one_node_reaches_the_other() {
     let Some(server) = postgres::server() else { return };
     let config = server.create_database().await;
     let (here, there) = (open(&config).await, open(&config).await);

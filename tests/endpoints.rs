@@ -46,7 +46,7 @@ fn every_operation_has_an_entry_and_every_entry_an_operation() {
 }
 
 #[tokio::test]
-async fn nobody_without_a_right_credential_gets_in() {
+async fn requests_without_a_valid_credential_are_rejected() {
     let stage = Stage::new().await;
     let before = stage.stored().await;
     for operation in operations().into_iter().filter(|operation| !operation.is_open()) {

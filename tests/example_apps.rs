@@ -16,7 +16,7 @@ use app_process::AppProcess;
 use browser::Browser;
 
 /// Ada's hub, and her bot on it.
-struct House {
+struct Fixture {
     network: NetworkProcess,
     hub: HubProcess,
     folder: tempfile::TempDir,
@@ -29,7 +29,7 @@ struct House {
 /// The apps listen on this machine.
 const SETTINGS: [(&str, &str); 1] = [("HUB_EGRESS_ALLOW", "127.0.0.0/8")];
 
-impl House {
+impl Fixture {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let network = NetworkProcess::start().await;
@@ -100,50 +100,50 @@ impl House {
 }
 
 async fn an_app_lives(interpreter: &str, program: &str) {
-    let mut house = House::new().await;
+    let mut fixture = Fixture::new().await;
     let state = tempfile::tempdir().unwrap();
     let Some(mut app) =
-        AppProcess::start(interpreter, program, "127.0.0.1:0", &house.hub.url, state.path()).await
+        AppProcess::start(interpreter, program, "127.0.0.1:0", &fixture.hub.url, state.path()).await
     else {
         return;
     };
-    let (id, secret) = house.install(&mut app).await;
-    house.say("/hello").await;
-    house.wait_for("Hello! I know /hello, /picture and /tell.").await;
-    house.say("@example how are you?").await;
-    house.wait_for("You said: how are you?").await;
-    house.say("/tell by the bot API").await;
-    house.wait_for("by the bot API").await;
-    house.say("/picture").await;
+    let (id, secret) = fixture.install(&mut app).await;
+    fixture.say("/hello").await;
+    fixture.wait_for("Hello! I know /hello, /picture and /tell.").await;
+    fixture.say("@example how are you?").await;
+    fixture.wait_for("You said: how are you?").await;
+    fixture.say("/tell by the bot API").await;
+    fixture.wait_for("by the bot API").await;
+    fixture.say("/picture").await;
     let picture = until("the picture", async || {
-        house.got().await.into_iter().find(|one| one["media"]["kind"] == "image")
+        fixture.got().await.into_iter().find(|one| one["media"]["kind"] == "image")
     });
     assert_eq!(picture.await["opened"], true);
-    house.wait_for("Here it is").await;
+    fixture.wait_for("Here it is").await;
 
-    app.believes_only_the_hub(&house, &id, &secret).await;
+    app.believes_only_the_hub(&fixture, &id, &secret).await;
 
     // The app is away: the hub tells it once it is back.
     let address = app.address();
     app.kill().await;
-    house.say("/tell after the app").await;
-    let path = format!("/api/bots/{}/apps/{id}/events", house.bot);
+    fixture.say("/tell after the app").await;
+    let path = format!("/api/bots/{}/apps/{id}/events", fixture.bot);
     until("an attempt in vain", async || {
-        let events = house.ada.get(&path).await;
+        let events = fixture.ada.get(&path).await;
         let newest = &events["items"][0];
         (newest["event"]["data"]["text"] == "after the app" && newest["attempts"].as_u64()? > 0).then_some(())
     })
     .await;
-    let started = AppProcess::start(interpreter, program, &address, &house.hub.url, state.path()).await;
+    let started = AppProcess::start(interpreter, program, &address, &fixture.hub.url, state.path()).await;
     let _app = started.unwrap();
-    house.wait_for("after the app").await;
+    fixture.wait_for("after the app").await;
 
     // The hub is away: what was said meanwhile waits at the network.
-    house = house.restart("/tell after the hub").await;
-    house.wait_for("after the hub").await;
+    fixture = fixture.restart("/tell after the hub").await;
+    fixture.wait_for("after the hub").await;
     Clock::system().sleep(std::time::Duration::from_secs(1)).await;
     let texts: Vec<_> =
-        house.got().await.iter().filter_map(|one| one["text"].as_str().map(str::to_owned)).collect();
+        fixture.got().await.iter().filter_map(|one| one["text"].as_str().map(str::to_owned)).collect();
     for once in ["by the bot API", "Here it is", "after the app", "after the hub"] {
         assert_eq!(texts.iter().filter(|text| *text == once).count(), 1, "{once}: {texts:?}");
     }

@@ -191,7 +191,7 @@ impl Sender {
     }
 }
 
-async fn believes_the_hub_and_nobody_else(mut command: Command) {
+async fn accepts_events_of_the_hub_only(mut command: Command) {
     let receiver = Receiver::start(&mut command);
     let url = receiver.url.clone();
     let sender = Sender::to(&url).await;
@@ -228,19 +228,19 @@ fn script(interpreter: &str, name: &str) -> Option<Command> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_receiver_in_rust_verifies() {
-    believes_the_hub_and_nobody_else(Command::new(build("03_webhook_receiver"))).await;
+    accepts_events_of_the_hub_only(Command::new(build("03_webhook_receiver"))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_receiver_in_python_verifies() {
     if let Some(command) = script("python3", "webhook_receiver.py") {
-        believes_the_hub_and_nobody_else(command).await;
+        accepts_events_of_the_hub_only(command).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_receiver_in_node_verifies() {
     if let Some(command) = script("node", "webhook_receiver.mjs") {
-        believes_the_hub_and_nobody_else(command).await;
+        accepts_events_of_the_hub_only(command).await;
     }
 }

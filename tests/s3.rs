@@ -174,7 +174,7 @@ impl Stage {
 }
 
 #[tokio::test]
-async fn a_file_that_comes_lies_in_the_bucket_and_is_read_in_parts_until_it_is_swept() {
+async fn a_received_file_is_in_the_bucket_and_readable_in_ranges_until_it_is_deleted() {
     let Some(stage) = Stage::new().await else { return };
     stage.show(IMAGE);
     let file = stage.arrived().await;

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_action_has_a_word_of_its_own() {
+    fn every_action_has_a_distinct_word() {
         let words: HashSet<_> = Action::ALL.iter().map(|action| action.as_str()).collect();
         assert_eq!(words.len(), Action::ALL.len());
         assert!(words.iter().all(|word| {

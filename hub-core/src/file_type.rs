@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn first_bytes_and_endings_tell_what_a_file_is() {
+    fn the_type_of_a_file_follows_from_its_first_bytes_and_its_extension() {
         for (bytes, expected) in [
             (&b"\xff\xd8\xff\xe0"[..], Some("image/jpeg")),
             (b"RIFF0000WEBPVP8 ", Some("image/webp")),

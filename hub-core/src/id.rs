@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_rise_even_when_the_clock_stands_or_steps_back() {
+    fn ids_rise_when_the_clock_stops_or_steps_back() {
         let manual = ManualClock::new(Timestamp::from_millis(5_000));
         let ids = Ids::new(manual.clone().into(), Random::seeded(1));
         let mut last = ids.next::<kind::Message>();

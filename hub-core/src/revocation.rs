@@ -136,7 +136,7 @@ mod tests {
 
     /// A row of another process is reported once, without a hint; so is one with a hint.
     #[tokio::test]
-    async fn what_another_process_ends_is_told_by_looking() {
+    async fn revocations_of_another_process_are_found_by_polling() {
         let folder = tempfile::tempdir().unwrap();
         let clock = ManualClock::new(Timestamp::from_millis(1_790_000_000_000));
         let builder =

@@ -18,7 +18,7 @@ async fn health_and_readiness() {
 }
 
 #[tokio::test]
-async fn framework_failures_wear_the_envelope() {
+async fn framework_errors_use_the_envelope() {
     let app = App::new().await;
     let stranger = app.stranger();
     stranger.get("/api/nothing-here").await.error(404, "NOT_FOUND");

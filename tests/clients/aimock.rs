@@ -138,7 +138,7 @@ async fn a_server_of_other_authors_answers_for_a_channel() {
 }
 
 #[tokio::test]
-async fn the_administrators_endpoint_is_tested_against_it_and_a_wrong_key_is_told() {
+async fn the_administrators_endpoint_is_tested_and_a_wrong_key_is_reported() {
     let Some(server) = Server::start().await else { return };
     let stage = Stage::open(&server).await;
     let configs = stage.hub.hub().ai_config();

@@ -95,7 +95,7 @@ async fn e2_a_login_that_comes_back_goes_on_by_itself() {
 }
 
 #[tokio::test]
-async fn e3_a_new_login_starts_anew_and_the_queue_waits_for_the_person() {
+async fn e3_a_new_login_resets_the_cursor_and_the_queue_waits_for_the_person() {
     let mut world = World::greeted().await;
     world.fault(refusal(Endpoint::SendMessage, -2, "rate limited"));
     let waiting = world.send("kept").await;

@@ -21,7 +21,7 @@ async fn step(
 }
 
 #[tokio::test]
-async fn l2_the_login_is_stored_before_success_is_told_and_polling_begins_with_an_empty_cursor() {
+async fn l2_the_login_is_stored_before_success_is_reported_and_polling_begins_with_an_empty_cursor() {
     let (stage, hub) = network(SimConfig::default()).await;
     // Not at work: whatever is there was stored by the confirm.
     let mut hub = hub.open().await;
@@ -108,7 +108,7 @@ async fn l7_a_blocked_code_is_replaced_and_its_number_forgotten() {
 }
 
 #[tokio::test]
-async fn l9_a_bound_account_is_kept_or_its_loss_is_told() {
+async fn l9_a_bound_account_is_kept_or_its_loss_is_reported() {
     let world = World::new().await;
     let (hub, sim) = (&world.hub, &world.stage.sim);
     let bind = hub.hub().bots().start_bind(&world.ada, NewBind::default()).await.unwrap();

@@ -139,7 +139,7 @@ async fn m6_a_file_over_the_limit_fails_alone() {
 }
 
 #[tokio::test]
-async fn a_full_storage_takes_no_more_and_says_so() {
+async fn a_full_storage_rejects_uploads_with_a_reason() {
     let world =
         World::with(SimConfig::default(), |hub| hub.config(|config| config.media.max_per_owner = 20)).await;
     world.hear("hello").await;
@@ -185,7 +185,7 @@ async fn a_restart_goes_on_fetching() {
 }
 
 #[tokio::test]
-async fn what_nobody_holds_is_swept_with_its_bytes() {
+async fn unreferenced_files_are_deleted_with_their_content() {
     let world = World::greeted().await;
     world.shows(IMAGE);
     let file = world.becomes_file(MediaState::Ready).await;

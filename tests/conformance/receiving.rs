@@ -176,7 +176,7 @@ async fn messages_out_of_order_leave_the_newest_permission() {
 }
 
 #[tokio::test]
-async fn every_channel_of_a_bot_hears_a_message_once() {
+async fn every_channel_of_a_bot_receives_a_message_once() {
     let world = World::new().await;
     world.hub.webhook_channel(&world.ada, world.bot.id, "second", hook()).await;
     world.hub.say(&world.bot, "hear me");

@@ -15,7 +15,7 @@ async fn refused(world: &World, text: &str) -> ErrorCode {
 }
 
 #[tokio::test]
-async fn s2_nothing_goes_out_to_somebody_who_never_wrote() {
+async fn s2_nothing_is_sent_to_a_person_who_never_wrote() {
     let world = World::new().await;
     assert_eq!(refused(&world, "hi").await, ErrorCode::WindowClosed);
     assert_eq!(world.number("SELECT COUNT(*) FROM outbox").await, 0);
@@ -72,7 +72,7 @@ async fn s4_a_refusal_does_not_close_the_window_that_opened_meanwhile() {
 }
 
 #[tokio::test]
-async fn s13_a_long_text_goes_out_in_parts_in_order() {
+async fn s13_a_long_text_is_sent_in_parts_in_order() {
     let world = World::greeted().await;
     let text: String = "一段话。\n".chars().cycle().take(4_500).collect();
     let sent = world.send(&text).await;
@@ -171,7 +171,7 @@ async fn s17_a_persons_id_is_the_same_byte_for_byte_also_after_a_restart() {
 }
 
 #[tokio::test]
-async fn people_who_have_to_write_first_keep_nobody_waiting() {
+async fn a_closed_window_of_one_person_delays_no_other() {
     let world = World::new().await;
     let people: Vec<String> = (0..40).map(|n| format!("o9cq80Person{n:02}@im.wechat")).collect();
     for person in &people {

@@ -28,7 +28,7 @@ pub fn expressions() -> Vec<String> {
 }
 
 #[test]
-fn every_panel_says_what_it_shows_and_stands_beside_the_others() {
+fn every_panel_has_a_description_and_overlaps_no_other() {
     let board = board();
     let (mut ids, mut taken) = (BTreeSet::new(), BTreeSet::new());
     for panel in board["panels"].as_array().unwrap() {

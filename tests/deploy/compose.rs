@@ -20,7 +20,7 @@ fn hadolint_has_nothing_to_say_about_the_dockerfile() {
 }
 
 #[test]
-fn the_container_runs_as_nobody_keeps_its_data_and_asks_itself_for_its_health() {
+fn the_container_runs_unprivileged_keeps_its_data_and_checks_its_health() {
     let file = read("docker/Dockerfile");
     let of_the_image = file.rsplit_once("\nFROM ").unwrap().1;
     for line in ["USER 10001:10001", "VOLUME /var/lib/hub", "ENTRYPOINT [\"hub-server\"]"] {

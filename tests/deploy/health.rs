@@ -80,7 +80,7 @@ fn who_does_not_answer_like_a_hub_that_is_well_is_not() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_told() {
+fn an_address_that_cannot_be_checked_is_reported() {
     assert!(reason("127.0.0.1:0").contains("HUB_LISTEN"));
     // Not 2, which container engines keep for themselves.
     assert!(reason("nonsense").contains("an address with a port"));

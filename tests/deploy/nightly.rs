@@ -57,7 +57,7 @@ async fn what_a_server_backs_up_by_itself_is_restored_and_served() {
 }
 
 #[tokio::test]
-async fn a_backup_that_fails_is_told_and_the_server_goes_on() {
+async fn a_failed_backup_is_reported_and_the_server_continues() {
     let folder = tempfile::tempdir().unwrap();
     let network = NetworkProcess::start().await;
     let to = folder.path().join("in-the-way");

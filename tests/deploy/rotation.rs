@@ -63,7 +63,7 @@ async fn keys_in_use(home: &Home) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn every_secret_is_sealed_anew_and_not_while_a_node_works() {
+async fn every_secret_is_resealed_and_not_while_a_node_runs() {
     let (Some(db), folder) = (Db::postgres().await, tempfile::tempdir().unwrap()) else { return };
     let home = home(&db, folder.path()).await;
     let old = keys_in_use(&home).await;

@@ -48,7 +48,7 @@ impl Manager {
 }
 
 #[tokio::test]
-async fn the_service_manager_hears_that_the_hub_starts_is_ready_moves_and_stops() {
+async fn the_service_manager_is_notified_of_start_readiness_reload_and_stop() {
     let folder = tempfile::tempdir().unwrap();
     let (network, manager) = (NetworkProcess::start().await, Manager::new(folder.path()));
     let settings = [("NOTIFY_SOCKET", manager.path.as_str()), ("WATCHDOG_USEC", "100000")];

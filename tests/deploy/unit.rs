@@ -41,7 +41,7 @@ fn systemd_has_nothing_to_say_about_the_unit() {
 }
 
 #[test]
-fn the_unit_shows_the_hub_little() {
+fn the_unit_restricts_what_the_hub_can_access() {
     let Some(mut analyze) = tool("systemd-analyze") else { return };
     let folder = tempfile::tempdir().unwrap();
     // Fails beyond 2.0; a unit without any of it has 9.2.

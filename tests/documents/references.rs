@@ -21,7 +21,7 @@ fn plain(cell: &str) -> String {
 }
 
 #[test]
-fn every_error_code_stands_in_its_page_with_its_status() {
+fn every_error_code_is_documented_with_its_status() {
     let table = rows(&read("openapi/ERRORS.md"), "# Error codes");
     let written: Vec<_> = table.iter().map(|row| (plain(&row[0]), row[1].clone(), row[3] == "yes")).collect();
     let real = ErrorCode::ALL.map(|code| {

@@ -245,7 +245,7 @@ async fn ask(stage: &Stage, operation: &Operation, path: &str, shown: &Shown<'_>
 }
 
 #[tokio::test]
-async fn whoever_may_not_call_an_operation_is_refused_as_declared() {
+async fn callers_without_permission_are_refused_as_declared() {
     const UNAUTHORIZED: (u16, &str) = (401, "UNAUTHORIZED");
     const INVALID_TOKEN: (u16, &str) = (401, "INVALID_TOKEN");
     const FORBIDDEN: (u16, &str) = (403, "FORBIDDEN");

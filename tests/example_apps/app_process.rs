@@ -8,7 +8,7 @@ use hub_core::time::Clock;
 use serde_json::{Value, json};
 use sha2::Sha256;
 
-use super::House;
+use super::Fixture;
 use crate::support::process::Process;
 
 /// A running app.
@@ -53,13 +53,13 @@ impl AppProcess {
     }
 
     /// Tells it events as its hub would, rightly signed and not.
-    pub async fn believes_only_the_hub(&self, house: &House, app_id: &str, secret: &str) {
-        let apps = house.ada.get(&format!("/api/bots/{}/apps", house.bot)).await;
+    pub async fn believes_only_the_hub(&self, fixture: &Fixture, app_id: &str, secret: &str) {
+        let apps = fixture.ada.get(&format!("/api/bots/{}/apps", fixture.bot)).await;
         let installation = apps["items"][0]["id"].as_str().unwrap().to_owned();
         assert_eq!(apps["items"][0]["app_id"], app_id);
         let now = Clock::system().now().as_seconds();
         let event = |text: &str| {
-            json!({ "v": 1, "type": "event", "trace_id": "", "installation_id": installation, "bot": { "id": house.bot },
+            json!({ "v": 1, "type": "event", "trace_id": "", "installation_id": installation, "bot": { "id": fixture.bot },
                 "event": { "type": "message.text", "id": "evt_x", "timestamp": now, "data": { "content": text } } })
             .to_string()
         };

@@ -84,7 +84,7 @@ async fn come_back(hub: &Hub, provider: &str, browser: &Browser) -> Result<(), S
 }
 
 #[tokio::test]
-async fn no_behaviour_of_a_provider_signs_anybody_in() {
+async fn no_misbehaviour_of_a_provider_creates_a_session() {
     let all = behaviours();
     assert!(all.len() >= 40, "{}", all.len());
     let mut ports = Vec::new();

@@ -16,7 +16,7 @@ use tokio::{
     process::Command,
 };
 
-use super::stage::House;
+use super::stage::Fixture;
 use crate::support::{binaries, http::Caller};
 
 fn hub_cli(home: &Path, arguments: &[&str]) -> Command {
@@ -55,21 +55,21 @@ fn decode(drawing: &[String]) -> String {
 
 #[tokio::test]
 async fn a_terminal_shows_a_code_and_gets_a_key() {
-    let house = House::open(EgressConfig::default(), |_| {}).await;
+    let fixture = Fixture::open(EgressConfig::default(), |_| {}).await;
     let ada = NewUser {
         username: "ada".to_owned(),
         password: "correct horse battery".into(),
         display_name: None,
         email: None,
     };
-    let ada = house.hub.accounts().register(ada, None, &ClientInfo::default()).await.unwrap();
-    let ada = Caller::stranger(&house.url).with_cookie(format!("session={}", ada.token.expose()));
+    let ada = fixture.hub.accounts().register(ada, None, &ClientInfo::default()).await.unwrap();
+    let ada = Caller::stranger(&fixture.url).with_cookie(format!("session={}", ada.token.expose()));
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let nobody = run(home, &["whoami"]).await;
     assert_eq!(nobody.status.code(), Some(4));
 
-    let mut login = hub_cli(home, &["login", "--qr", "--server", &house.url]).spawn().unwrap();
+    let mut login = hub_cli(home, &["login", "--qr", "--server", &fixture.url]).spawn().unwrap();
     let mut lines = BufReader::new(login.stderr.take().unwrap()).lines();
     let (mut drawing, mut link, mut code) = (Vec::new(), String::new(), String::new());
     while code.is_empty() {
@@ -106,7 +106,7 @@ async fn a_terminal_shows_a_code_and_gets_a_key() {
     assert_eq!(listed["items"][0]["username"], "ada");
     let told = run(home, &["users", "list"]).await;
     assert_eq!(String::from_utf8_lossy(&told.stderr), "", "nothing is said of a server on this machine");
-    for arguments in [&["stats", "--server", &house.url][..], &["audit", "list", "--profile", "default"]] {
+    for arguments in [&["stats", "--server", &fixture.url][..], &["audit", "list", "--profile", "default"]] {
         json_of(&run(home, &[arguments, &["--json"]].concat()).await);
     }
     let set = ["ai-config", "set", "--base-url", "https://ai.example/v1", "--model", "small", "--json"];
@@ -129,9 +129,9 @@ async fn a_terminal_shows_a_code_and_gets_a_key() {
     assert_eq!(out["key_ended"], true);
     assert_eq!(run(home, &["whoami"]).await.status.code(), Some(4));
     assert!(!std::fs::read_to_string(&file).unwrap().contains("hubu_"));
-    let ended = house.hub.accounts().authenticate_api_key(&key).await.unwrap_err();
+    let ended = fixture.hub.accounts().authenticate_api_key(&key).await.unwrap_err();
     assert_eq!(ended.code(), ErrorCode::InvalidToken, "no one who has kept the key gets in");
-    house.close().await;
+    fixture.close().await;
 }
 
 fn stored_key(file: &Path) -> String {
@@ -140,15 +140,15 @@ fn stored_key(file: &Path) -> String {
 }
 
 #[tokio::test]
-async fn a_key_that_somebody_brought_along_outlives_signing_out() {
-    let house = House::open(EgressConfig::default(), |_| {}).await;
+async fn a_key_from_elsewhere_stays_valid_after_logout() {
+    let fixture = Fixture::open(EgressConfig::default(), |_| {}).await;
     let ada = NewUser {
         username: "ada".to_owned(),
         password: "correct horse battery".into(),
         display_name: None,
         email: None,
     };
-    let accounts = house.hub.accounts();
+    let accounts = fixture.hub.accounts();
     let signed_in = accounts.register(ada, None, &ClientInfo::default()).await.unwrap();
     let ada = accounts.authenticate_session(signed_in.token.expose()).await.unwrap();
     let new = NewApiKey { name: "ci".to_owned(), expires_in_days: None };
@@ -156,7 +156,7 @@ async fn a_key_that_somebody_brought_along_outlives_signing_out() {
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     let log_in = async || {
-        let mut command = hub_cli(home, &["login", "--server", &house.url, "--with-token", "--json"]);
+        let mut command = hub_cli(home, &["login", "--server", &fixture.url, "--with-token", "--json"]);
         let mut login = command.stdin(Stdio::piped()).spawn().unwrap();
         let mut stdin = login.stdin.take().unwrap();
         stdin.write_all(format!("{}\n", key.expose()).as_bytes()).await.unwrap();
@@ -169,25 +169,25 @@ async fn a_key_that_somebody_brought_along_outlives_signing_out() {
     accounts.authenticate_api_key(key.expose()).await.expect("it may be in use elsewhere");
     // Where no one answers, the profile is forgotten all the same.
     log_in().await;
-    house.close().await;
+    fixture.close().await;
     assert_eq!(run(home, &["whoami"]).await.status.code(), Some(7));
     json_of(&run(home, &["logout", "--json"]).await);
     assert_eq!(run(home, &["whoami"]).await.status.code(), Some(4));
 }
 
 #[tokio::test]
-async fn a_terminal_is_told_that_it_was_refused() {
-    let house = House::open(EgressConfig::default(), |_| {}).await;
+async fn a_refused_login_is_reported_in_the_terminal() {
+    let fixture = Fixture::open(EgressConfig::default(), |_| {}).await;
     let ada = NewUser {
         username: "ada".to_owned(),
         password: "correct horse battery".into(),
         display_name: None,
         email: None,
     };
-    let ada = house.hub.accounts().register(ada, None, &ClientInfo::default()).await.unwrap();
-    let ada = Caller::stranger(&house.url).with_cookie(format!("session={}", ada.token.expose()));
+    let ada = fixture.hub.accounts().register(ada, None, &ClientInfo::default()).await.unwrap();
+    let ada = Caller::stranger(&fixture.url).with_cookie(format!("session={}", ada.token.expose()));
     let home = tempfile::tempdir().unwrap();
-    let mut login = hub_cli(home.path(), &["login", "--server", &house.url]).spawn().unwrap();
+    let mut login = hub_cli(home.path(), &["login", "--server", &fixture.url]).spawn().unwrap();
     let mut lines = BufReader::new(login.stderr.take().unwrap()).lines();
     let link = loop {
         let line = lines.next_line().await.unwrap().expect("a link is shown");
@@ -198,5 +198,5 @@ async fn a_terminal_is_told_that_it_was_refused() {
     let qr_id = link.split_once("qr=").unwrap().1;
     ada.post("/api/auth/qr/confirm", json!({ "qr_id": qr_id, "approve": false })).await;
     assert_eq!(login.wait().await.unwrap().code(), Some(4));
-    house.close().await;
+    fixture.close().await;
 }

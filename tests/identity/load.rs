@@ -23,7 +23,7 @@ fn peak_kib(process: u32) -> u64 {
 }
 
 #[tokio::test]
-async fn five_hundred_who_sign_in_at_once_do_not_stop_the_others() {
+async fn five_hundred_concurrent_sign_ins_do_not_block_other_requests() {
     let folder = tempfile::tempdir().unwrap();
     let network = NetworkProcess::start().await;
     let many = "100000";

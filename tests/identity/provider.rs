@@ -12,7 +12,7 @@ use tokio::{
 };
 use url::Url;
 
-use super::stage::{House, npm, script};
+use super::stage::{Fixture, npm, script};
 use crate::support::http::Caller;
 
 /// The issuer's process.
@@ -66,39 +66,39 @@ fn header(answer: &reqwest::Response, name: &str) -> String {
 #[tokio::test]
 async fn a_person_signs_in_at_a_real_issuer_and_is_the_same_the_next_time() {
     let Some(issuer) = Issuer::start().await else { return };
-    let house = House::open(issuer.egress(), |config| config.providers = vec![issuer.provider()]).await;
+    let fixture = Fixture::open(issuer.egress(), |config| config.providers = vec![issuer.provider()]).await;
     let browser = browser();
     let mut seen = Vec::new();
     for _ in 0..2 {
-        let away = browser.get(format!("{}/api/auth/oauth/company?redirect=/docs", house.url));
+        let away = browser.get(format!("{}/api/auth/oauth/company?redirect=/docs", fixture.url));
         let away = away.send().await.unwrap();
         let flow = header(&away, "set-cookie");
         let there = header(&away, "location");
         assert!(there.starts_with(&issuer.url) && there.contains("nonce=") && there.contains("scope=openid"));
         let back = header(&browser.get(there).send().await.unwrap(), "location");
-        assert!(back.starts_with(&format!("{}/api/auth/callback/company?", house.url)), "{back}");
+        assert!(back.starts_with(&format!("{}/api/auth/callback/company?", fixture.url)), "{back}");
         let flow = flow.split(';').next().unwrap();
         let entered = browser.get(&back).header("cookie", flow).send().await.unwrap();
         assert_eq!((entered.status().as_u16(), header(&entered, "location").as_str()), (303, "/docs"));
         let session = header(&entered, "set-cookie").split(';').next().unwrap().to_owned();
-        let me = Caller::stranger(&house.url).with_cookie(session).get("/api/auth/me").await;
+        let me = Caller::stranger(&fixture.url).with_cookie(session).get("/api/auth/me").await;
         assert_eq!(me["oauth_accounts"][0], "company");
         seen.push(me["id"].to_string());
         let twice = browser.get(&back).header("cookie", flow).send().await.unwrap();
         assert_eq!(twice.status().as_u16(), 401);
     }
     assert_eq!(seen[0], seen[1]);
-    house.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn a_real_issuer_with_another_nonce_audience_or_key_signs_nobody_in() {
+async fn a_real_issuer_with_a_wrong_nonce_audience_or_key_is_rejected() {
     let Some(issuer) = Issuer::start().await else { return };
-    let house = House::open(issuer.egress(), |config| config.providers = vec![issuer.provider()]).await;
+    let fixture = Fixture::open(issuer.egress(), |config| config.providers = vec![issuer.provider()]).await;
     let browser = browser();
     for lie in ["nonce", "aud", "iss", "exp", "sub", "none"] {
         browser.get(format!("{}/lie?about={lie}", issuer.url)).send().await.unwrap();
-        let away = browser.get(format!("{}/api/auth/oauth/company", house.url)).send().await.unwrap();
+        let away = browser.get(format!("{}/api/auth/oauth/company", fixture.url)).send().await.unwrap();
         let flow = header(&away, "set-cookie");
         let back = browser.get(header(&away, "location")).send().await.unwrap();
         let entered =
@@ -112,5 +112,5 @@ async fn a_real_issuer_with_another_nonce_audience_or_key_signs_nobody_in() {
             assert!(entered.headers().get("set-cookie").is_none());
         }
     }
-    house.close().await;
+    fixture.close().await;
 }

@@ -19,7 +19,7 @@ use hub_server::{
 use tokio::net::TcpListener;
 
 /// A hub at `http://localhost:PORT`.
-pub struct House {
+pub struct Fixture {
     pub hub: Hub,
     /// Its public URL, without a slash at the end.
     pub url: String,
@@ -27,7 +27,7 @@ pub struct House {
     _folder: tempfile::TempDir,
 }
 
-impl House {
+impl Fixture {
     /// Opens a hub with these settings next to its own address.
     pub async fn open(egress: EgressConfig, change: impl FnOnce(&mut HubConfig)) -> Self {
         let folder = tempfile::tempdir().unwrap();

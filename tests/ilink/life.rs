@@ -74,7 +74,7 @@ async fn e5_every_request_of_a_long_run_has_its_headers() {
 }
 
 #[tokio::test]
-async fn e6_no_secret_stands_in_the_log() {
+async fn e6_no_secret_is_logged() {
     let log = Log::start();
     let stage = Stage::quick().await;
     let prompt = stage.network.begin_login(&["earlier:token".into()]).await.unwrap();

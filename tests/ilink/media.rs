@@ -60,7 +60,7 @@ async fn stage(change: impl FnOnce(&mut SimConfig)) -> Stage {
 }
 
 #[tokio::test]
-async fn m1_an_image_is_opened_with_its_key_wherever_it_stands() {
+async fn m1_an_image_is_decrypted_with_a_key_from_any_field() {
     let stage = stage(|_| {}).await;
     let bot = stage.bind().await;
     let file = bot.puts(&stage, IMAGE);
@@ -138,7 +138,7 @@ async fn m4_foreign_hosts_are_not_called() {
 }
 
 #[tokio::test]
-async fn m5_a_wrong_key_is_found_out_and_an_earlier_one_remembered() {
+async fn m5_a_wrong_key_is_detected_and_an_earlier_one_is_used() {
     let stage = stage(|_| {}).await;
     let bot = stage.bind().await;
     let first = bot.puts(&stage, b"the same file");
@@ -158,7 +158,7 @@ async fn m5_a_wrong_key_is_found_out_and_an_earlier_one_remembered() {
 }
 
 #[tokio::test]
-async fn m6_what_the_cdn_says_tells_whether_to_try_again() {
+async fn m6_the_response_of_the_cdn_decides_about_a_retry() {
     let stage = stage(|_| {}).await;
     let bot = stage.bind().await;
     let item = bot.puts(&stage, IMAGE).image();
@@ -310,7 +310,7 @@ async fn u2_either_form_of_the_url_will_do_and_the_full_one_is_preferred() {
 }
 
 #[tokio::test]
-async fn u3_without_a_place_for_it_a_file_fails_for_good() {
+async fn u3_a_file_without_an_upload_place_fails_permanently() {
     let stage = stage(|_| {}).await;
     let (bot, message) = stage.bind_and_greet().await;
     let refuse = |ret| Action::Error { ret: Some(ret), errcode: None, errmsg: None, effect: false };

@@ -159,7 +159,7 @@ async fn s12_both_forms_of_an_id_are_the_same_id() {
 }
 
 #[tokio::test]
-async fn s13_a_long_text_goes_out_in_order_and_unbroken() {
+async fn s13_the_parts_of_a_long_text_are_sent_in_order_and_consecutively() {
     let stage = Stage::quick().await;
     let (bot, message) = stage.bind_and_greet().await;
     let text: String = "春夏秋冬".chars().cycle().take(4_500).collect();

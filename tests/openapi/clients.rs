@@ -78,7 +78,7 @@ async fn tell(mut command: Command, folder: &Path) {
 }
 
 #[tokio::test]
-async fn the_typescript_client_is_strict_and_tells_the_story() {
+async fn the_typescript_client_is_strict_and_runs_the_story() {
     let package = "openapi-typescript@7.13.0";
     let Some(generator) = installed::npm_of("openapi-typescript-7.13.0", package, "openapi-typescript")
     else {
@@ -100,7 +100,7 @@ async fn the_typescript_client_is_strict_and_tells_the_story() {
 }
 
 #[tokio::test]
-async fn the_python_client_tells_the_story() {
+async fn the_python_client_runs_the_story() {
     let package = "openapi-python-client-0.29.0";
     let Some(generator) = installed::environment(package, "openapi-python-client") else { return };
     let Some(mut story) = installed::environment(package, "python") else { return };
@@ -111,7 +111,7 @@ async fn the_python_client_tells_the_story() {
 }
 
 #[tokio::test]
-async fn the_rust_client_tells_the_story() {
+async fn the_rust_client_runs_the_story() {
     let Some((mut build, story)) = installed::rust("openapi/clients/rust", "hub-client-story") else {
         return;
     };

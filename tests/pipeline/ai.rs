@@ -137,7 +137,7 @@ async fn a_model_answers_the_sender_with_what_was_said_before() {
 }
 
 #[tokio::test]
-async fn webhook_and_model_get_the_same_message_and_one_trace_tells_of_both() {
+async fn webhook_and_model_receive_the_same_message_and_share_a_trace() {
     let hub = World::start().await;
     hub.receiver.always(MODEL, said("Hello!").after(SECOND * 5));
     let bot = hub.bot().await;

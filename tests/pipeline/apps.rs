@@ -145,7 +145,7 @@ impl Scene {
 }
 
 #[tokio::test]
-async fn an_app_is_told_of_a_message_and_its_answer_reaches_the_person() {
+async fn an_app_receives_a_message_and_its_reply_reaches_the_person() {
     let scene = Scene::new(&["message"]).await;
     scene.server.then(200, json!({ "reply": "hello yourself" }));
     scene.hub.say(&scene.bot, "hello");
@@ -267,7 +267,7 @@ async fn a_reply_that_cannot_be_sent_to_a_group_is_an_error_in_the_trace() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_later_is_not_sent_now_and_a_bad_one_is_told() {
+async fn a_late_response_is_not_sent_and_a_bad_one_is_reported() {
     let scene = Scene::new(&["message.text"]).await;
     scene.server.then(200, json!({ "reply": "later", "reply_async": true }));
     scene.hub.say(&scene.bot, "one");
@@ -285,7 +285,7 @@ async fn an_answer_that_comes_later_is_not_sent_now_and_a_bad_one_is_told() {
 }
 
 #[tokio::test]
-async fn an_app_hears_that_it_was_put_onto_a_bot_and_taken_off() {
+async fn an_app_is_notified_of_its_installation_and_removal() {
     let scene = Scene::new(&["app.installed", "app.uninstalled"]).await;
     let told = scene.told(1).await;
     assert_eq!(told[0]["event"]["type"], "app.installed");

@@ -292,7 +292,7 @@ async fn a_restart_delivers_what_was_pending_in_order_and_nothing_twice() {
 }
 
 #[tokio::test]
-async fn traces_tell_no_secret() {
+async fn traces_contain_no_secret() {
     let (hub, bot, channel) = scene().await;
     hub.say(&bot, "hello");
     let trace = hub.wait_trace(&bot, channel, |trace| trace.status == TraceStatus::Ok).await;

@@ -141,7 +141,7 @@ async fn r7_a_network_that_forgets_does_not_stop_the_hub() {
 }
 
 #[tokio::test]
-async fn r9_errors_are_borne_with_growing_pauses_and_the_cursor_stays() {
+async fn r9_errors_are_retried_with_growing_pauses_and_the_cursor_is_kept() {
     let hub = World::start().await;
     let bot = hub.bot().await;
     hub.say(&bot, "first");
@@ -409,7 +409,7 @@ async fn an_idle_bot_is_online_as_soon_as_the_network_took_its_login() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_until_the_network_answers_again() {
+async fn a_failure_is_reported_until_the_network_responds_again() {
     let hub = World::start().await;
     let bot = hub.bot().await;
     let broken = Action::Status { status: 502, body: String::new(), headers: BTreeMap::new(), effect: false };

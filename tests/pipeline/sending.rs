@@ -99,7 +99,7 @@ async fn s4_a_window_the_network_closed_opens_with_the_next_message() {
 }
 
 #[tokio::test]
-async fn s5_sends_that_are_too_fast_wait_and_hold_nobody_else_up() {
+async fn s5_throttled_sends_wait_and_delay_no_other_person() {
     let (hub, bot) = scene().await;
     let other = "o9cq80_other@im.wechat";
     hub.say_as(&bot, other, "hi");
@@ -122,7 +122,7 @@ async fn s5_sends_that_are_too_fast_wait_and_hold_nobody_else_up() {
 }
 
 #[tokio::test]
-async fn s5_after_five_tries_it_is_given_up() {
+async fn s5_a_send_fails_permanently_after_five_attempts() {
     let (hub, bot) = scene().await;
     hub.sim.add_fault(Fault::on(Endpoint::SendMessage, refused(-2, "rate limited")).times(5)).unwrap();
     hub.send(&bot, "never").await.unwrap();

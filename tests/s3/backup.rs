@@ -132,7 +132,7 @@ async fn what_cannot_be_written_to_or_read_from_a_bucket_is_refused_and_leaves_n
 }
 
 #[tokio::test]
-async fn nights_lie_in_a_bucket_and_the_newest_stay() {
+async fn nightly_backups_in_a_bucket_are_pruned_to_the_newest() {
     let Some(moto) = Moto::start(0) else { return };
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("hub");

@@ -281,7 +281,7 @@ async fn hostile_results_are_refused_or_harmless() {
 }
 
 #[tokio::test]
-async fn what_is_given_is_frozen_and_nobody_elses() {
+async fn the_message_is_frozen_and_separate_for_each_run() {
     let stage = Stage::new(1);
     for code in [
         "c.msg.content = 'x'",

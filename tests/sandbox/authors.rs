@@ -172,7 +172,7 @@ async fn the_console_is_kept_within_its_caps() {
 }
 
 #[tokio::test]
-async fn errors_tell_the_line_and_column_of_the_authors_file() {
+async fn errors_have_the_line_and_column_of_the_authors_file() {
     let stage = Stage::new(1);
     let source = "// one\nfunction inner() {\n    null.x;\n}\nfunction onRequest() {\n  inner();\n}\n";
     let error = stage.ask(source).await.error.unwrap();
@@ -203,7 +203,7 @@ async fn errors_tell_the_line_and_column_of_the_authors_file() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_interrupted_tells_where() {
+async fn an_interrupted_run_reports_its_position() {
     let stage = Stage::new(1);
     let source = "function onRequest() {\n  reply('early'); console.log('before');\n  for (;;) {}\n}";
     let outcome = stage.run(source, within(100, asked())).await;

@@ -169,7 +169,7 @@ async fn whatever_takes_the_app_away_ends_its_sockets() {
 }
 
 #[tokio::test]
-async fn the_apps_of_somebody_who_is_blocked_are_closed() {
+async fn the_sockets_of_a_disabled_users_apps_are_closed() {
     let scene = Scene::new(&["message.text"], &ALL).await;
     let (hub, owner) = (scene.stage.world.hub.clone(), scene.stage.world.owner);
     // Someone has to be left to administer.

@@ -66,7 +66,7 @@ async fn has(got: &Arc<Mutex<Got>>, wanted: &[String]) {
 }
 
 #[tokio::test]
-async fn an_app_is_told_wherever_its_socket_hangs() {
+async fn an_app_receives_events_on_the_node_of_its_socket() {
     let Some(server) = postgres::server() else { return };
     let store = server.create_database().await;
     let builder = TestHub::builder().store(store.clone()).system_clock();

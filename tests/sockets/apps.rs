@@ -186,7 +186,7 @@ pub async fn user(stage: &Stage, name: &str) -> Actor {
 }
 
 #[tokio::test]
-async fn an_app_is_told_over_its_socket_and_answers_there() {
+async fn an_app_receives_events_and_replies_over_its_socket() {
     let scene = Scene::new(&["message"], &ALL).await;
     let mut client = scene.try_connect("").await.unwrap_or_else(|refused| panic!("{}", refused.json));
     let init = client.hear("init").await;
@@ -296,7 +296,7 @@ async fn what_cannot_be_sent_is_answered_and_noted() {
 }
 
 #[tokio::test]
-async fn what_happens_while_nobody_listens_waits_in_order() {
+async fn events_without_a_connected_app_are_queued_in_order() {
     let mut scene = Scene::new(&["message.text"], &ALL).await;
     let said: Vec<String> = (0..70).map(|n| format!("text {n}")).collect();
     for text in &said[..60] {
@@ -362,7 +362,7 @@ async fn an_app_that_acknowledges_gets_again_what_it_did_not() {
 }
 
 #[tokio::test]
-async fn of_several_sockets_the_newest_is_told_and_the_others_take_over() {
+async fn of_several_sockets_the_newest_receives_events_and_the_others_take_over() {
     let scene = Scene::new(&["message.text"], &ALL).await;
     let mut first = scene.connect("").await;
     let mut second = scene.connect("").await;
@@ -472,7 +472,7 @@ async fn a_slow_app_delays_no_other_and_loses_nothing() {
 }
 
 #[tokio::test]
-async fn apps_hear_how_their_bot_stands() {
+async fn apps_receive_the_status_of_their_bot() {
     let scene = Scene::new(&["bot.status"], &["bot:read"]).await;
     let (blind, _) = make(&scene.stage, "Blind", &["bot.status"], &["message:read"]).await;
     install(&scene.stage, scene.stage.bot.id, blind.id).await;

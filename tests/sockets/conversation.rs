@@ -157,7 +157,7 @@ async fn a_permission_of_the_receiver_is_used_and_any_other_is_replaced_by_the_n
 }
 
 #[tokio::test]
-async fn configuration_typing_status_and_settings_are_told() {
+async fn configuration_typing_and_status_frames_are_sent() {
     let stage = Stage::new().await;
     stage.say("hello");
     let (mut client, _) = stage.connect("since=0").await;

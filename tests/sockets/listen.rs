@@ -79,7 +79,7 @@ async fn messages_are_forwarded_signed_and_replies_go_back_over_lost_connections
 }
 
 #[tokio::test]
-async fn a_key_that_is_none_ends_it_at_once() {
+async fn listen_ends_at_once_without_a_valid_key_or_a_server() {
     let stage = Stage::new().await;
     let port = ReceiverPort::open().await;
     let (ended, log) = listen(&format!("http://{}", stage.address), "hubc_nobody", &port).wait().await;

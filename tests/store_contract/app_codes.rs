@@ -13,7 +13,7 @@ use super::{
 use crate::support::database::{Db, START};
 
 contract!("app_codes": {
-    a_code_is_stored_and_knows_what_came_of_it => [insert, find, note],
+    a_code_is_stored_with_its_outcome => [insert, find, note],
     a_code_is_used_once => [consume],
     old_codes_are_forgotten => [delete_before],
 });
@@ -42,7 +42,7 @@ async fn find(db: &Db, name: &str) -> Option<StoredCode> {
     db.store.read().await.unwrap().app_codes().find(&TokenHash::of(name)).await.unwrap()
 }
 
-async fn a_code_is_stored_and_knows_what_came_of_it(db: &Db) {
+async fn a_code_is_stored_with_its_outcome(db: &Db) {
     let stored = code(db, "code", MINUTE).await;
     assert!(find(db, "another").await.is_none());
     let fresh = StoredCode { code: stored.clone(), used: false, installation_id: None, token_hash: None };

@@ -18,11 +18,11 @@ use crate::support::database::{Db, START};
 contract!("app_events": {
     an_event_is_stored_taken_told_and_shown => [insert, claim, settle, page],
     an_event_is_taken_by_one_node_at_a_time => [claim, has_due],
-    one_app_takes_no_more_than_its_share => [claim],
-    what_an_installation_is_still_to_be_told_is_given_up => [give_up],
+    one_app_is_limited_to_its_share => [claim],
+    undelivered_events_of_an_installation_are_abandoned => [give_up],
     what_has_no_webhook_waits_for_a_socket => [park, hasten],
     old_events_are_forgotten => [delete_before],
-    what_was_told_at_once_is_noted_and_found => [note, find],
+    events_delivered_at_once_are_recorded_and_found => [note, find],
 });
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -134,7 +134,7 @@ async fn an_event_is_taken_by_one_node_at_a_time(db: &Db) {
     assert_eq!(claim(db, START + MINUTE, 4).await, [id.to_string()]);
 }
 
-async fn one_app_takes_no_more_than_its_share(db: &Db) {
+async fn one_app_is_limited_to_its_share(db: &Db) {
     let (busy, quiet) = (scene(db, "busy").await, scene(db, "quiet").await);
     let mut events = Vec::new();
     for _ in 0..5 {
@@ -149,7 +149,7 @@ async fn one_app_takes_no_more_than_its_share(db: &Db) {
     assert_eq!(claim(db, START, 2).await, ids(&[events[2]]));
 }
 
-async fn what_an_installation_is_still_to_be_told_is_given_up(db: &Db) {
+async fn undelivered_events_of_an_installation_are_abandoned(db: &Db) {
     let (weather, news) = (scene(db, "weather").await, scene(db, "news").await);
     tell(db, &weather, "{}", START).await;
     let stays = tell(db, &news, "{}", START).await;
@@ -203,7 +203,7 @@ async fn old_events_are_forgotten(db: &Db) {
     assert_eq!(left.iter().map(|event| event.id).collect::<Vec<_>>(), [stays]);
 }
 
-async fn what_was_told_at_once_is_noted_and_found(db: &Db) {
+async fn events_delivered_at_once_are_recorded_and_found(db: &Db) {
     let scene = scene(db, "weather").await;
     let find = async |id| db.store.read().await.unwrap().app_events().find(id).await.unwrap();
     for text in HOSTILE_TEXTS {

@@ -23,7 +23,7 @@ contract!("app_sockets": {
     a_socket_gets_what_follows_oldest_first => [following],
     of_several_sockets_the_newest_is_served => [following, announce, close, close_all],
     a_whole_apps_socket_gets_what_no_other_does => [following],
-    what_was_written_is_told_where_there_is_no_webhook => [written],
+    stored_events_are_announced_where_there_is_no_webhook => [written],
     what_a_webhook_took_is_written_to_the_sockets_that_were_open => [written],
 });
 
@@ -241,7 +241,7 @@ async fn shown(db: &Db, scene: &Scene) -> Vec<(AppEventState, u32, bool)> {
     page.iter().rev().map(|event| (event.state, event.attempts, event.written_at == Some(START))).collect()
 }
 
-async fn what_was_written_is_told_where_there_is_no_webhook(db: &Db) {
+async fn stored_events_are_announced_where_there_is_no_webhook(db: &Db) {
     use AppEventState::{Delivered, Failed, Pending};
     let (weather, news) = (scene(db, "weather", false).await, scene(db, "news", true).await);
     let (mine, theirs) =

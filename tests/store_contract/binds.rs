@@ -10,7 +10,7 @@ use hub_core::{
 use crate::support::database::{Db, START};
 
 contract!("binds": {
-    a_bind_is_seen_by_whoever_started_it => [insert, find],
+    a_bind_is_visible_to_the_user_who_started_it => [insert, find],
     one_of_two_changes_wins => [advance, find],
     old_and_surplus_binds_are_forgotten => [insert],
     binds_of_a_bot_go_with_it => [delete_of_bot],
@@ -38,7 +38,7 @@ async fn insert(db: &Db, new: StoredBind, keep: u32) {
     commit!(db, |tx| tx.binds().insert(&new, START, START, keep).await).unwrap();
 }
 
-async fn a_bind_is_seen_by_whoever_started_it(db: &Db) {
+async fn a_bind_is_visible_to_the_user_who_started_it(db: &Db) {
     let (ada, bob) = (db.user("ada").await, db.user("bob").await);
     for name in super::scene::HOSTILE_TEXTS {
         let mut new = bind(db, ada, name, 1);

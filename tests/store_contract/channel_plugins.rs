@@ -16,7 +16,7 @@ contract!("channel_plugins": {
     a_channel_has_plugins_in_order => [install, installed, installed_of_bot, uninstall],
     what_runs_is_read_once => [scripts],
     a_change_touches_the_bots_that_run_it => [touch_bots, installed_elsewhere],
-    a_plugin_is_stopped_in_one_channel_until_it_is_installed_anew => [pause, install],
+    a_plugin_is_stopped_in_one_channel_until_it_is_installed_again => [pause, install],
 });
 
 pub(super) async fn install(
@@ -119,7 +119,7 @@ async fn what_runs_is_read_once(db: &Db) {
     assert!(read.channel_plugins().scripts(&[]).await.unwrap().is_empty());
 }
 
-async fn a_plugin_is_stopped_in_one_channel_until_it_is_installed_anew(db: &Db) {
+async fn a_plugin_is_stopped_in_one_channel_until_it_is_installed_again(db: &Db) {
     let ada = db.user("ada").await;
     let bot = db.bot(ada).await;
     let (here, there) = (add_channel(db, bot, "here").await, add_channel(db, bot, "there").await);

@@ -23,7 +23,7 @@ contract!("channels": {
     keys_open_their_channel_while_they_are_valid => [find_by_key, replace_key],
     deliveries_are_counted_by_state => [deliveries_by_state],
     the_health_of_a_channel_comes_from_its_deliveries => [health, totals],
-    a_deleted_channel_takes_its_work_with_it => [delete],
+    the_open_work_of_a_deleted_channel_is_deleted => [delete],
 });
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -263,7 +263,7 @@ async fn the_health_of_a_channel_comes_from_its_deliveries(db: &Db) {
     assert!(read.channels().totals(db.ids.next(), 10).await.unwrap().is_empty());
 }
 
-async fn a_deleted_channel_takes_its_work_with_it(db: &Db) {
+async fn the_open_work_of_a_deleted_channel_is_deleted(db: &Db) {
     let on = stage(db).await;
     accept_one(db, &on, "ann", "1", 0).await;
     let other = add_channel(db, on.bot, "other").await;

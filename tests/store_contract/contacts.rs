@@ -10,7 +10,7 @@ contract!("contacts": {
     a_remark_is_the_owners => [set_remark],
     people_are_called_by_their_names_or_else_by_remarks => [names],
     windows_close_with_the_login_they_belong_to => [close_windows],
-    a_message_opens_the_window_anew => [find],
+    a_message_reopens_the_window => [find],
     the_newest_permission_is_kept_sealed => [context_token],
 });
 
@@ -111,7 +111,7 @@ async fn windows_close_with_the_login_they_belong_to(db: &Db) {
     assert_eq!(db.number("SELECT count(*) FROM contacts WHERE context_token IS NULL").await, 1);
 }
 
-async fn a_message_opens_the_window_anew(db: &Db) {
+async fn a_message_reopens_the_window(db: &Db) {
     let on = stage(db).await;
     write(db, &on, "ann", 5).await;
     db.sql("UPDATE contacts SET window_sends = 3, window_closed = 'full'").await;

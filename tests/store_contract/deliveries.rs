@@ -20,7 +20,7 @@ use super::scene::{
 use crate::support::database::{Db, START};
 
 contract!("deliveries": {
-    the_backlog_is_what_nobody_holds_oldest_first => [backlog, claim],
+    the_backlog_lists_unclaimed_deliveries_oldest_first => [backlog, claim],
     what_a_node_may_have_claimed_unheard_is_given_back => [disclaim, claim],
     parked_deliveries_come_back_when_they_are_due => [backlog],
     an_outcome_is_state_trace_and_replies_at_once => [find_by_trace, of_trace],
@@ -28,7 +28,7 @@ contract!("deliveries": {
     an_outcome_that_comes_again_counts_once => [claim],
     a_second_run_adds_no_reply => [],
     two_outcomes_of_one_trace_in_one_commit_are_both_kept => [],
-    a_trace_ends_with_its_last_sink_and_the_worst_end_stands => [find_by_trace],
+    a_trace_ends_with_its_last_sink_and_has_the_worst_outcome => [find_by_trace],
     a_webhook_that_fails_for_days_is_switched_off => [],
     what_cannot_be_concluded_is_given_up_by_its_holder => [abandon],
     a_parked_delivery_is_attempted_at_once_or_cancelled => [attempt_parked, cancel_parked],
@@ -73,7 +73,7 @@ async fn state(db: &Db, trace: TraceId) -> (DeliveryState, i64, Option<String>) 
     db.store.read().await.unwrap().deliveries().find_by_trace(trace).await.unwrap().remove(0)
 }
 
-async fn the_backlog_is_what_nobody_holds_oldest_first(db: &Db) {
+async fn the_backlog_lists_unclaimed_deliveries_oldest_first(db: &Db) {
     let on = stage(db).await;
     let (message, first, _) = accept_one(db, &on, "ann", "1", 0).await;
     let (_, second, _) = accept_one(db, &on, "bob", "2", 0).await;
@@ -243,7 +243,7 @@ async fn two_outcomes_of_one_trace_in_one_commit_are_both_kept(db: &Db) {
     assert_eq!(step_reasons(db, trace).await, ["received", "first", "second"]);
 }
 
-async fn a_trace_ends_with_its_last_sink_and_the_worst_end_stands(db: &Db) {
+async fn a_trace_ends_with_its_last_sink_and_has_the_worst_outcome(db: &Db) {
     use DeliveryState::{Dead, Done, Skipped};
     let on = stage(db).await;
     let status = |state| match state {

@@ -6,7 +6,7 @@ use crate::support::database::Db;
 contract!("demo": {
     the_seeded_bot_is_remembered => [bot, remember_bot],
     the_app_under_test_is_remembered => [app, remember_app],
-    the_demo_goes_to_whoever_can_sign_in => [holder, hand_over],
+    the_demo_belongs_to_a_user_who_can_sign_in => [holder, hand_over],
 });
 
 async fn the_seeded_bot_is_remembered(db: &Db) {
@@ -28,7 +28,7 @@ async fn the_app_under_test_is_remembered(db: &Db) {
     }
 }
 
-async fn the_demo_goes_to_whoever_can_sign_in(db: &Db) {
+async fn the_demo_belongs_to_a_user_who_can_sign_in(db: &Db) {
     let holder = async || db.store.read().await.unwrap().demo().holder().await.unwrap();
     assert_eq!(holder().await, None);
     let demo: UserId = db.user(hub_core::store::demo::DEMO_USER).await;

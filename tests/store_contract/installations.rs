@@ -18,7 +18,7 @@ contract!("installations": {
     an_app_is_put_onto_a_bot_once => [insert, find, count],
     a_bots_apps_are_listed_newest_first => [page],
     an_installation_is_changed_and_taken_off => [update, delete],
-    a_token_stands_for_its_installation_while_everybody_is_active => [find_by_token],
+    a_token_authenticates_its_installation_while_all_owners_are_active => [find_by_token],
     an_app_acts_on_the_bots_that_have_it => [find_of_app],
     an_installation_has_tools_of_its_own => [set_tools],
     a_token_is_ended_while_it_is_the_current_one => [end_token],
@@ -144,7 +144,7 @@ async fn a_token_is_replaced_with_and_without_grace(db: &Db) {
     assert_eq!(hashes().await, format!("{} - thir 0", TokenHash::of("third").as_str()));
 }
 
-async fn a_token_stands_for_its_installation_while_everybody_is_active(db: &Db) {
+async fn a_token_authenticates_its_installation_while_all_owners_are_active(db: &Db) {
     let (ada, bob) = (db.user("ada").await, db.user("bob").await);
     let (bot, own) = (db.bot(ada).await, db.bot(bob).await);
     let weather = add(db, app(db, bob, "weather")).await;

@@ -15,11 +15,11 @@ contract!("leases": {
     a_renewed_lease_is_not_taken => [acquire, renew],
     a_bot_shows_its_nodes_name_or_id => [acquire],
     released_leases_are_free_at_once => [release, void_all],
-    a_lease_given_up_is_free_unless_it_was_lost => [give_up],
+    a_released_lease_is_free_unless_it_was_lost => [give_up],
     only_the_holder_gets_the_work => [work],
-    bots_with_work_that_nobody_holds_are_found => [with_work],
+    bots_with_unclaimed_work_are_found => [with_work],
     the_database_answers => [ping, database_now],
-    somebody_works_while_a_lease_lasts => [any_held],
+    a_bot_is_held_while_a_lease_is_valid => [any_held],
     a_bot_without_a_valid_lease_is_noticed => [any_free],
 });
 
@@ -141,7 +141,7 @@ async fn released_leases_are_free_at_once(db: &Db) {
     assert_eq!(all, [one, two]);
 }
 
-async fn a_lease_given_up_is_free_unless_it_was_lost(db: &Db) {
+async fn a_released_lease_is_free_unless_it_was_lost(db: &Db) {
     let bot = db.bot(db.user("ada").await).await;
     let (first, second): (NodeId, NodeId) = (db.ids.next(), db.ids.next());
     assert_eq!(acquire(db, first, Duration::ZERO, 1).await, [(bot, 1)]);
@@ -165,7 +165,7 @@ async fn only_the_holder_gets_the_work(db: &Db) {
     assert!(read.leases().work(&old).await.unwrap().is_none());
 }
 
-async fn bots_with_work_that_nobody_holds_are_found(db: &Db) {
+async fn bots_with_unclaimed_work_are_found(db: &Db) {
     let on = stage(db).await;
     let with_work = async |after: Duration| {
         db.store.read().await.unwrap().leases().with_work(on.node, START + after).await.unwrap()
@@ -194,7 +194,7 @@ async fn the_database_answers(db: &Db) {
     assert_eq!(read.leases().database_now().await.unwrap().is_some(), db.is_postgres());
 }
 
-async fn somebody_works_while_a_lease_lasts(db: &Db) {
+async fn a_bot_is_held_while_a_lease_is_valid(db: &Db) {
     let owner = db.user("ada").await;
     db.bot(owner).await;
     let node: NodeId = db.ids.next();

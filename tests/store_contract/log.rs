@@ -22,7 +22,7 @@ contract!("log": {
     a_page_ends_when_it_is_large => [after],
     a_reader_misses_nothing_however_many_write => [after],
     what_is_shown_is_entered_once => [after],
-    channels_tell_how_they_stand => [pulses],
+    channels_show_their_status => [pulses],
     cursors_move_forward_only => [acknowledge],
     nodes_know_of_each_others_clients => [announce, listened_elsewhere],
 });
@@ -171,7 +171,7 @@ async fn what_is_shown_is_entered_once(db: &Db) {
     assert_eq!(db.count("channel_log").await, 1, "what is not sent is not shown");
 }
 
-async fn channels_tell_how_they_stand(db: &Db) {
+async fn channels_show_their_status(db: &Db) {
     let on = stage(db).await;
     let other = add_channel(db, on.bot, "other").await;
     accept_one(db, &on, "ann", "1", 0).await;

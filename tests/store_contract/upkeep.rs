@@ -12,7 +12,7 @@ contract!("upkeep": {
     a_database_knows_when_it_was_created => [created_at],
     a_whole_database_has_no_findings_before_and_after_its_room_is_given_back => [integrity, broken_references, vacuum],
     a_file_is_copied_and_a_server_is_not => [copy_into],
-    what_works_on_it_is_told => [has_leases, bots, webhooks, plugins_in_use],
+    nodes_that_use_the_database_are_listed => [has_leases, bots, webhooks, plugins_in_use],
     files_are_found_by_page_and_by_id => [ready_files, known_files],
     what_is_old_and_over_is_counted => [count_before],
     notes_are_kept_once_they_are_committed => [note, noted, begin, commit],
@@ -70,7 +70,7 @@ async fn a_file_is_copied_and_a_server_is_not(db: &Db) {
     assert_eq!(of(&upkeep.counts().await.unwrap(), "bots"), 1);
 }
 
-async fn what_works_on_it_is_told(db: &Db) {
+async fn nodes_that_use_the_database_are_listed(db: &Db) {
     let mut upkeep = open(db).await;
     assert!(!upkeep.has_leases().await.unwrap());
     let stage = stage(db).await;

@@ -12,7 +12,7 @@ use crate::support::database::{Db, START};
 
 contract!("mod": {
     a_failed_command_undoes_itself_and_no_neighbour => [write],
-    a_panic_is_that_commands_failure_alone => [write],
+    a_panic_fails_only_its_command => [write],
     a_dropped_caller_still_commits => [write],
     waiting_writers_share_a_commit => [write],
     a_broken_constraint_is_a_conflict => [write],
@@ -56,7 +56,7 @@ async fn a_failed_command_undoes_itself_and_no_neighbour(db: &Db) {
     assert_eq!(keys(db).await, expected);
 }
 
-async fn a_panic_is_that_commands_failure_alone(db: &Db) {
+async fn a_panic_fails_only_its_command(db: &Db) {
     let panicking = async {
         db.store
             .write(|tx| {

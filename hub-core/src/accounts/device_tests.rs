@@ -3,7 +3,7 @@ use crate::{
     access::Actor,
     accounts::{
         NewPassword, UserStatus,
-        tests::{House, PASSWORD},
+        tests::{Fixture, PASSWORD},
     },
     admin::UserPatch,
     model::session::ClientInfo,
@@ -11,39 +11,40 @@ use crate::{
 };
 
 /// The cookie of a browser that a user has signed in with.
-async fn cookie(house: &House, id: UserId) -> String {
-    house.accounts().device_cookie(id).await.unwrap().unwrap().expose().to_owned()
+async fn cookie(fixture: &Fixture, id: UserId) -> String {
+    fixture.accounts().device_cookie(id).await.unwrap().unwrap().expose().to_owned()
 }
 
-async fn knows(house: &House, cookie: &str, username: &str) -> bool {
-    house.accounts().known_device(cookie, username).await.unwrap().is_some()
+async fn knows(fixture: &Fixture, cookie: &str, username: &str) -> bool {
+    fixture.accounts().known_device(cookie, username).await.unwrap().is_some()
 }
 
 #[tokio::test]
 async fn a_browser_is_known_for_its_own_user_and_for_half_a_year() {
-    let house = House::new().await;
-    let ada = house.register("ada").await.unwrap().me.user.id;
-    house.register("bob").await.unwrap();
-    let first = cookie(&house, ada).await;
-    assert!(knows(&house, &first, "ada").await && knows(&house, &first, "ADA").await);
-    assert!(!knows(&house, &first, "bob").await && !knows(&house, &first, "no name").await);
+    let fixture = Fixture::new().await;
+    let ada = fixture.register("ada").await.unwrap().me.user.id;
+    fixture.register("bob").await.unwrap();
+    let first = cookie(&fixture, ada).await;
+    assert!(knows(&fixture, &first, "ada").await && knows(&fixture, &first, "ADA").await);
+    assert!(!knows(&fixture, &first, "bob").await && !knows(&fixture, &first, "no name").await);
     // Each is another one.
-    let second = cookie(&house, ada).await;
-    let mark = async |cookie: &str| house.accounts().known_device(cookie, "ada").await.unwrap().unwrap().mark;
+    let second = cookie(&fixture, ada).await;
+    let mark =
+        async |cookie: &str| fixture.accounts().known_device(cookie, "ada").await.unwrap().unwrap().mark;
     assert_ne!(mark(&first).await, mark(&second).await);
     assert_eq!(mark(&first).await, mark(&first).await);
-    house.clock.advance(DEVICE_LIFETIME.saturating_sub(Duration::from_millis(1)));
-    assert!(knows(&house, &first, "ada").await);
-    house.clock.advance(Duration::from_millis(1));
-    assert!(!knows(&house, &first, "ada").await);
-    assert_eq!(house.accounts().device_cookie(UserId::from_u128(1)).await.unwrap(), None);
+    fixture.clock.advance(DEVICE_LIFETIME.saturating_sub(Duration::from_millis(1)));
+    assert!(knows(&fixture, &first, "ada").await);
+    fixture.clock.advance(Duration::from_millis(1));
+    assert!(!knows(&fixture, &first, "ada").await);
+    assert_eq!(fixture.accounts().device_cookie(UserId::from_u128(1)).await.unwrap(), None);
 }
 
 #[tokio::test]
-async fn nothing_but_what_the_hub_has_signed_counts_and_only_that_is_looked_up() {
-    let house = House::new().await;
-    let ada = house.register("ada").await.unwrap().me.user.id;
-    let right = cookie(&house, ada).await;
+async fn only_cookies_signed_by_the_hub_are_looked_up() {
+    let fixture = Fixture::new().await;
+    let ada = fixture.register("ada").await.unwrap().me.user.id;
+    let right = cookie(&fixture, ada).await;
     let (claim, signature) = right.rsplit_once('.').unwrap();
     let longer = claim.replacen('.', "9.", 1);
     let parts: Vec<&str> = claim.split('.').collect();
@@ -63,57 +64,57 @@ async fn nothing_but_what_the_hub_has_signed_counts_and_only_that_is_looked_up()
         &long,
     ];
     // A store that is closed answers no query.
-    house.hub.shutdown().await;
+    fixture.hub.shutdown().await;
     for wrong in wrong {
-        assert!(!knows(&house, wrong, "ada").await, "{wrong}");
+        assert!(!knows(&fixture, wrong, "ada").await, "{wrong}");
     }
-    assert!(!knows(&house, &right, "bob").await);
-    house.accounts().known_device(&right, "ada").await.unwrap_err();
+    assert!(!knows(&fixture, &right, "bob").await);
+    fixture.accounts().known_device(&right, "ada").await.unwrap_err();
 }
 
 #[tokio::test]
-async fn whatever_ends_all_sessions_forgets_the_browsers() {
-    let house = House::new().await;
-    let signed_in = house.register("ada").await.unwrap();
-    house.register("bob").await.unwrap();
-    let (ada, actor) = (signed_in.me.user.id, house.actor(&signed_in).await.unwrap());
-    let admin = house.hub.admin();
+async fn revoking_all_sessions_forgets_recognised_browsers() {
+    let fixture = Fixture::new().await;
+    let signed_in = fixture.register("ada").await.unwrap();
+    fixture.register("bob").await.unwrap();
+    let (ada, actor) = (signed_in.me.user.id, fixture.actor(&signed_in).await.unwrap());
+    let admin = fixture.hub.admin();
     let role = UserPatch { role: Some(crate::access::Role::Admin), ..UserPatch::default() };
     let bob = admin.user_by_name(&Actor::Operator, "bob").await.unwrap().user.id;
     admin.update_user(&Actor::Operator, bob, role).await.unwrap();
     let status = |status| UserPatch { status: Some(status), ..UserPatch::default() };
 
-    let known = cookie(&house, ada).await;
+    let known = cookie(&fixture, ada).await;
     let change = NewPassword { old: Some(PASSWORD.into()), new: "another passphrase".into() };
-    house.accounts().change_password(&actor, change).await.unwrap();
-    assert!(!knows(&house, &known, "ada").await, "a changed password");
+    fixture.accounts().change_password(&actor, change).await.unwrap();
+    assert!(!knows(&fixture, &known, "ada").await, "a changed password");
 
-    let known = cookie(&house, ada).await;
+    let known = cookie(&fixture, ada).await;
     // One session, or another name to show, is not all of them.
     let session = actor.user().unwrap().session_id;
     admin.end_sessions(&Actor::Operator, ada, session).await.unwrap();
     let name = UserPatch { display_name: Some("Ada".to_owned()), ..UserPatch::default() };
     admin.update_user(&Actor::Operator, ada, name).await.unwrap();
-    assert!(knows(&house, &known, "ada").await);
+    assert!(knows(&fixture, &known, "ada").await);
     admin.end_sessions(&Actor::Operator, ada, None).await.unwrap();
-    assert!(!knows(&house, &known, "ada").await, "all sessions ended");
+    assert!(!knows(&fixture, &known, "ada").await, "all sessions ended");
 
-    let known = cookie(&house, ada).await;
+    let known = cookie(&fixture, ada).await;
     admin.update_user(&Actor::Operator, ada, status(UserStatus::Disabled)).await.unwrap();
     admin.update_user(&Actor::Operator, ada, status(UserStatus::Active)).await.unwrap();
-    assert!(!knows(&house, &known, "ada").await, "switched off");
+    assert!(!knows(&fixture, &known, "ada").await, "switched off");
 
-    let known = cookie(&house, ada).await;
+    let known = cookie(&fixture, ada).await;
     let link = admin.create_reset_link(&Actor::Operator, ada, None).await.unwrap();
-    assert!(knows(&house, &known, "ada").await, "a link that no one has used");
+    assert!(knows(&fixture, &known, "ada").await, "a link that no one has used");
     let token: Secret = link.url.expose().split_once('#').unwrap().1.into();
     let new = "a third passphrase".into();
-    house.accounts().reset_password(&token, new, &ClientInfo::default()).await.unwrap();
-    assert!(!knows(&house, &known, "ada").await, "a password set with a link");
+    fixture.accounts().reset_password(&token, new, &ClientInfo::default()).await.unwrap();
+    assert!(!knows(&fixture, &known, "ada").await, "a password set with a link");
 
-    let known = cookie(&house, ada).await;
+    let known = cookie(&fixture, ada).await;
     admin.delete_user(&Actor::Operator, ada).await.unwrap();
-    assert!(!knows(&house, &known, "ada").await, "a user who is gone");
-    house.register("ada").await.unwrap();
-    assert!(!knows(&house, &known, "ada").await, "another user of that name");
+    assert!(!knows(&fixture, &known, "ada").await, "a user who is gone");
+    fixture.register("ada").await.unwrap();
+    assert!(!knows(&fixture, &known, "ada").await, "another user of that name");
 }

@@ -16,13 +16,13 @@ use crate::{
 
 pub(super) const PASSWORD: &str = "tr0mbone solo";
 
-pub(super) struct House {
+pub(super) struct Fixture {
     pub(super) hub: Hub,
     pub(super) clock: ManualClock,
     folder: TempDir,
 }
 
-impl House {
+impl Fixture {
     pub(super) async fn new() -> Self {
         Self::with(HubConfig::default()).await
     }
@@ -96,75 +96,75 @@ pub(super) fn code<T: std::fmt::Debug>(result: Result<T>) -> ErrorCode {
 }
 
 #[tokio::test]
-async fn of_many_who_register_at_once_one_is_admin() {
-    let house = House::new().await;
+async fn of_concurrent_registrations_one_is_administrator() {
+    let fixture = Fixture::new().await;
     let names: Vec<_> = (0..50).map(|n| format!("user-{n}")).collect();
-    let all = futures_util::future::join_all(names.iter().map(|name| house.register(name))).await;
+    let all = futures_util::future::join_all(names.iter().map(|name| fixture.register(name))).await;
     let admins = all.into_iter().filter(|one| one.as_ref().unwrap().me.user.role == Role::Admin).count();
     assert_eq!(admins, 1);
 }
 
 #[tokio::test]
 async fn a_registered_user_is_signed_in_and_sees_themselves() {
-    let house = House::new().await;
+    let fixture = Fixture::new().await;
     let new = NewUser {
         display_name: Some("爱丽丝".into()),
         email: Some("alice@example.org".into()),
         ..new("Alice_1")
     };
-    let alice = house.accounts().register(new, None, &ClientInfo::default()).await.unwrap();
-    let me = house.accounts().me(&house.actor(&alice).await.unwrap()).await.unwrap();
+    let alice = fixture.accounts().register(new, None, &ClientInfo::default()).await.unwrap();
+    let me = fixture.accounts().me(&fixture.actor(&alice).await.unwrap()).await.unwrap();
     assert_eq!(me, alice.me);
     assert_eq!((me.user.username.as_str(), me.user.display_name.as_str()), ("alice_1", "爱丽丝"));
     assert_eq!((me.user.email.as_str(), me.user.role), ("alice@example.org", Role::Admin));
     assert!(me.has_password && me.passkeys == 0 && me.oauth_accounts.is_empty());
-    assert_eq!(me.user.created_at, house.clock.now());
-    assert_eq!(house.register("Bob").await.unwrap().me.user.display_name, "Bob");
-    assert_eq!(house.login("ALICE_1", PASSWORD).await.unwrap().me, me);
+    assert_eq!(me.user.created_at, fixture.clock.now());
+    assert_eq!(fixture.register("Bob").await.unwrap().me.user.display_name, "Bob");
+    assert_eq!(fixture.login("ALICE_1", PASSWORD).await.unwrap().me, me);
 }
 
 #[tokio::test]
 async fn names_are_plain_unique_and_not_official() {
-    let house = House::new().await;
-    house.register("admin").await.expect("the first user may be called admin");
+    let fixture = Fixture::new().await;
+    fixture.register("admin").await.expect("the first user may be called admin");
     for bad in ["a", "", " alice", "al ice", "Аdmin", "adm\u{ad}in", "a\u{202e}b", "ａdmin", &"x".repeat(33)]
     {
-        let error = house.register(bad).await.unwrap_err();
+        let error = fixture.register(bad).await.unwrap_err();
         assert_eq!((error.code(), error.details()[0].field.as_ref()), (ErrorCode::InvalidParams, "username"));
     }
-    assert_eq!(code(house.register("ADMIN").await), ErrorCode::Conflict);
-    assert_eq!(house.register("System").await.unwrap_err().message(), "username is reserved");
-    house.register(&"x".repeat(32)).await.unwrap();
-    assert_eq!(code(house.register(&"X".repeat(32)).await), ErrorCode::Conflict);
+    assert_eq!(code(fixture.register("ADMIN").await), ErrorCode::Conflict);
+    assert_eq!(fixture.register("System").await.unwrap_err().message(), "username is reserved");
+    fixture.register(&"x".repeat(32)).await.unwrap();
+    assert_eq!(code(fixture.register(&"X".repeat(32)).await), ErrorCode::Conflict);
 }
 
 #[tokio::test]
 async fn every_broken_field_is_named() {
-    let house = House::new().await;
+    let fixture = Fixture::new().await;
     let bad = NewUser {
         username: "!".into(),
         password: "short".into(),
         display_name: Some("a\nb".into()),
         email: Some("nobody".into()),
     };
-    let error = house.accounts().register(bad, None, &ClientInfo::default()).await.unwrap_err();
+    let error = fixture.accounts().register(bad, None, &ClientInfo::default()).await.unwrap_err();
     let fields: Vec<_> = error.details().iter().map(|detail| detail.field.as_ref()).collect();
     assert_eq!(fields, ["username", "password", "display_name", "email"]);
     for bad in ["a@b@c", "@b", "a@", "a b@c.org", "a@b..org", "a@.org", "a@b.org\0", "<a@b.org>"] {
         let new = NewUser { email: Some(bad.into()), ..new("bob") };
-        let error = house.accounts().register(new, None, &ClientInfo::default()).await.unwrap_err();
+        let error = fixture.accounts().register(new, None, &ClientInfo::default()).await.unwrap_err();
         assert_eq!(error.details()[0].field, "email", "{bad:?}");
     }
 }
 
 #[tokio::test]
 async fn a_failed_login_does_not_say_why() {
-    let house = House::new().await;
+    let fixture = Fixture::new().await;
     for name in ["right", "disabled", "keyless"] {
-        house.register(name).await.unwrap();
+        fixture.register(name).await.unwrap();
     }
-    house.sql("UPDATE users SET status = 'disabled' WHERE username = 'disabled'").await;
-    house.sql("UPDATE users SET password_hash = NULL WHERE username = 'keyless'").await;
+    fixture.sql("UPDATE users SET status = 'disabled' WHERE username = 'disabled'").await;
+    fixture.sql("UPDATE users SET password_hash = NULL WHERE username = 'keyless'").await;
     let tries = [
         ("right", "wrong password"),
         ("right", ""),
@@ -175,35 +175,35 @@ async fn a_failed_login_does_not_say_why() {
         ("right", &"x".repeat(5000)),
     ];
     for (username, password) in tries {
-        let error = house.login(username, password).await.unwrap_err();
+        let error = fixture.login(username, password).await.unwrap_err();
         assert_eq!(error.to_string(), "UNAUTHORIZED: username or password is wrong", "{username}");
         assert_eq!((error.hint(), error.details(), error.retry_after()), (None, &[][..], None));
     }
-    house.login("right", PASSWORD).await.unwrap();
+    fixture.login("right", PASSWORD).await.unwrap();
 }
 
 /// Counted, not timed: the duration reveals nothing to the caller.
 #[tokio::test]
 async fn a_failed_login_costs_one_hash_for_any_username() {
-    let house = House::new().await;
+    let fixture = Fixture::new().await;
     for name in ["right", "disabled", "keyless"] {
-        house.register(name).await.unwrap();
+        fixture.register(name).await.unwrap();
     }
-    house.sql("UPDATE users SET status = 'disabled' WHERE username = 'disabled'").await;
-    house.sql("UPDATE users SET password_hash = NULL WHERE username = 'keyless'").await;
-    let hasher = &house.hub.context().passwords;
+    fixture.sql("UPDATE users SET status = 'disabled' WHERE username = 'disabled'").await;
+    fixture.sql("UPDATE users SET password_hash = NULL WHERE username = 'keyless'").await;
+    let hasher = &fixture.hub.context().passwords;
     for name in ["right", "unknown", "disabled", "keyless", "no name at all", "\0"] {
         for password in ["wrong password", "", PASSWORD] {
             if (name, password) == ("right", PASSWORD) {
                 continue;
             }
             let before = hasher.computed();
-            house.login(name, password).await.unwrap_err();
+            fixture.login(name, password).await.unwrap_err();
             assert_eq!(hasher.computed() - before, 1, "{name:?} {password:?}");
         }
         // Too long to be valid: rejected without a hash, for any name.
         let before = hasher.computed();
-        house.login(name, &"x".repeat(5000)).await.unwrap_err();
+        fixture.login(name, &"x".repeat(5000)).await.unwrap_err();
         assert_eq!(hasher.computed(), before, "{name:?}");
     }
 }
@@ -211,24 +211,24 @@ async fn a_failed_login_costs_one_hash_for_any_username() {
 #[tokio::test]
 async fn failed_logins_are_noted_for_users_that_exist() {
     use crate::store::audit::AuditFilter;
-    let house = House::new().await;
-    let ada = house.register("ada").await.unwrap().me.user.id;
-    house.login("ada", "wrong password").await.unwrap_err();
-    house.login("a password typed as a name", "x").await.unwrap_err();
-    house.login("nobody", "x").await.unwrap_err();
+    let fixture = Fixture::new().await;
+    let ada = fixture.register("ada").await.unwrap().me.user.id;
+    fixture.login("ada", "wrong password").await.unwrap_err();
+    fixture.login("a password typed as a name", "x").await.unwrap_err();
+    fixture.login("nobody", "x").await.unwrap_err();
     let filter = AuditFilter { action: Some("user.login_failed".into()), ..AuditFilter::default() };
-    let log = house.hub.admin().audit(&Actor::Operator, &filter, &PageRequest::default()).await.unwrap();
+    let log = fixture.hub.admin().audit(&Actor::Operator, &filter, &PageRequest::default()).await.unwrap();
     let targets: Vec<_> = log.items.iter().map(|entry| (&*entry.actor, entry.target.clone())).collect();
     assert_eq!(targets, [("", ada.to_string())]);
 }
 
 #[tokio::test]
 async fn a_user_without_a_password_sets_one_in_a_session_and_only_one_of_fifty_changes_wins() {
-    let house = House::new().await;
-    let ada = house.register("ada").await.unwrap();
-    let actor = house.actor(&ada).await.unwrap();
-    house.sql("UPDATE users SET password_hash = NULL WHERE username = 'ada'").await;
-    let accounts = house.accounts();
+    let fixture = Fixture::new().await;
+    let ada = fixture.register("ada").await.unwrap();
+    let actor = fixture.actor(&ada).await.unwrap();
+    fixture.sql("UPDATE users SET password_hash = NULL WHERE username = 'ada'").await;
+    let accounts = fixture.accounts();
     let changes = (0..50).map(|n| {
         let change = NewPassword { old: None, new: format!("a new passphrase {n}").into() };
         async move { (n, accounts.change_password(&actor, change).await) }
@@ -243,43 +243,43 @@ async fn a_user_without_a_password_sets_one_in_a_session_and_only_one_of_fifty_c
             assert!(matches!(code, ErrorCode::Conflict | ErrorCode::InvalidParams | ErrorCode::RateLimited));
         }
     }
-    house.login("ada", &format!("a new passphrase {won}")).await.unwrap();
-    assert_eq!(code(house.actor(&ada).await), ErrorCode::Unauthorized);
+    fixture.login("ada", &format!("a new passphrase {won}")).await.unwrap();
+    assert_eq!(code(fixture.actor(&ada).await), ErrorCode::Unauthorized);
 }
 
 #[tokio::test]
 async fn the_kind_of_a_key_is_known_without_a_query() {
-    let house = House::new().await;
-    let ada = house.register("ada").await.unwrap();
-    let actor = house.actor(&ada).await.unwrap();
+    let fixture = Fixture::new().await;
+    let ada = fixture.register("ada").await.unwrap();
+    let actor = fixture.actor(&ada).await.unwrap();
     let new = NewApiKey { name: "ci".into(), expires_in_days: None };
-    let key = house.accounts().create_api_key(&actor, new, None).await.unwrap().secret;
+    let key = fixture.accounts().create_api_key(&actor, new, None).await.unwrap().secret;
     // A store that is closed answers no query.
-    house.hub.shutdown().await;
+    fixture.hub.shutdown().await;
     let mut flipped = key.expose().to_owned().into_bytes();
     flipped[30] = if flipped[30] == b'a' { b'b' } else { b'a' };
     let flipped = String::from_utf8(flipped).unwrap();
     for text in ["", "hubu_", &flipped, ada.token.expose(), &key.expose()[1..], &format!("{} ", key.expose())]
     {
         assert_eq!(
-            code(house.accounts().authenticate_api_key(text).await),
+            code(fixture.accounts().authenticate_api_key(text).await),
             ErrorCode::InvalidToken,
             "{text}"
         );
     }
-    assert_ne!(code(house.accounts().authenticate_api_key(key.expose()).await), ErrorCode::InvalidToken);
+    assert_ne!(code(fixture.accounts().authenticate_api_key(key.expose()).await), ErrorCode::InvalidToken);
 }
 
 #[tokio::test]
 async fn an_old_hash_is_replaced_at_login() {
-    let house = House::new().await;
-    house.register("alice").await.unwrap();
+    let fixture = Fixture::new().await;
+    fixture.register("alice").await.unwrap();
     // argon2id of the password with 8 MiB and one pass.
     let weak = argon2::Params::new(8 * 1024, 1, 1, None).unwrap();
     let weak = argon2::Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::V0x13, weak);
     let weak = argon2::PasswordHasher::hash_password_with_salt(&weak, PASSWORD.as_bytes(), &[1; 16]).unwrap();
     let weak = Secret::new(weak.to_string());
-    let store = &house.hub.context().store;
+    let store = &fixture.hub.context().store;
     let stored =
         async || store.read().await.unwrap().accounts().find_user_by_name("alice").await.unwrap().unwrap();
     let (alice, first) = stored().await;
@@ -289,18 +289,18 @@ async fn an_old_hash_is_replaced_at_login() {
         Box::pin(async move { tx.accounts().replace_password_hash(alice.id, Some(&first), &old, now).await })
     });
     assert!(replace.await.unwrap());
-    house.login("alice", PASSWORD).await.unwrap();
+    fixture.login("alice", PASSWORD).await.unwrap();
     let (_, after) = stored().await;
     assert_ne!(after.as_ref(), Some(&weak));
     assert!(after.unwrap().expose().contains("m=19456,t=2,p=1"));
-    house.login("alice", PASSWORD).await.unwrap();
+    fixture.login("alice", PASSWORD).await.unwrap();
 }
 
 #[tokio::test]
 async fn tokens_and_passwords_are_not_in_the_files() {
-    let house = House::new().await;
-    let alice = house.register("alice").await.unwrap();
-    for entry in std::fs::read_dir(house.folder.path()).unwrap() {
+    let fixture = Fixture::new().await;
+    let alice = fixture.register("alice").await.unwrap();
+    for entry in std::fs::read_dir(fixture.folder.path()).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();
         for secret in [PASSWORD, alice.token.expose()] {
             assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()));

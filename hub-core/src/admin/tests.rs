@@ -21,13 +21,13 @@ use crate::{
 
 const PASSWORD: &str = "tr0mbone solo";
 
-struct House {
+struct Fixture {
     hub: Hub,
     clock: ManualClock,
     _folder: TempDir,
 }
 
-impl House {
+impl Fixture {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let clock = ManualClock::new(Timestamp::from_millis(1_790_000_000_000));
@@ -60,17 +60,17 @@ fn role(role: Role) -> UserPatch {
 
 #[tokio::test]
 async fn of_fifty_admins_who_demote_each_other_one_is_left() {
-    let house = House::new().await;
-    let (first, _) = house.user("admin-0").await;
+    let fixture = Fixture::new().await;
+    let (first, _) = fixture.user("admin-0").await;
     let mut admins = Vec::new();
     for n in 0..50 {
-        let (actor, id) = house.user(&format!("u{n}")).await;
-        house.hub.admin().update_user(&Actor::Operator, id, role(Role::Admin)).await.unwrap();
-        admins.push((house.actor_again(actor).await, id));
+        let (actor, id) = fixture.user(&format!("u{n}")).await;
+        fixture.hub.admin().update_user(&Actor::Operator, id, role(Role::Admin)).await.unwrap();
+        admins.push((fixture.actor_again(actor).await, id));
     }
     let first_id = first.user().unwrap().user_id;
-    house.hub.admin().update_user(&Actor::Operator, first_id, role(Role::Member)).await.unwrap();
-    let admin = house.hub.admin();
+    fixture.hub.admin().update_user(&Actor::Operator, first_id, role(Role::Member)).await.unwrap();
+    let admin = fixture.hub.admin();
     // Everyone demotes their neighbour at the same time.
     let acts = admins.iter().enumerate().map(|(n, (actor, _))| {
         let victim = admins[(n + 1) % admins.len()].1;
@@ -85,7 +85,7 @@ async fn of_fifty_admins_who_demote_each_other_one_is_left() {
     assert_eq!(left.items.len(), 1);
 }
 
-impl House {
+impl Fixture {
     /// The actor as the next request sees them.
     async fn actor_again(&self, actor: Actor) -> Actor {
         let user = *actor.user().unwrap();
@@ -116,42 +116,42 @@ async fn of_fifty_tries_to_use_an_invitation_one_succeeds() {
 
 #[tokio::test]
 async fn a_disabled_or_deleted_user_is_signed_out_and_an_event_is_published() {
-    let house = House::new().await;
-    let (admin, _) = house.user("admin-1").await;
-    let (bob, bob_id) = house.user("bob").await;
+    let fixture = Fixture::new().await;
+    let (admin, _) = fixture.user("admin-1").await;
+    let (bob, bob_id) = fixture.user("bob").await;
     let new = NewApiKey { name: "ci".into(), expires_in_days: None };
-    let key = house.hub.accounts().create_api_key(&bob, new, None).await.unwrap().secret;
-    let mut told = house.hub.revocations();
+    let key = fixture.hub.accounts().create_api_key(&bob, new, None).await.unwrap().secret;
+    let mut told = fixture.hub.revocations();
     let off = UserPatch { status: Some(UserStatus::Disabled), ..UserPatch::default() };
-    house.hub.admin().update_user(&admin, bob_id, off).await.unwrap();
+    fixture.hub.admin().update_user(&admin, bob_id, off).await.unwrap();
     let revoked = told.recv().await.unwrap();
     assert_eq!(revoked, Revoked::User(bob_id));
     assert!(revoked.concerns(&bob));
-    let refused = house.hub.accounts().authenticate_api_key(key.expose()).await.unwrap_err();
+    let refused = fixture.hub.accounts().authenticate_api_key(key.expose()).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::InvalidToken);
-    house.hub.admin().delete_user(&admin, bob_id).await.unwrap();
+    fixture.hub.admin().delete_user(&admin, bob_id).await.unwrap();
     assert_eq!(told.recv().await.unwrap(), Revoked::User(bob_id));
-    assert_eq!(house.hub.admin().user(&admin, bob_id).await.unwrap_err().code(), ErrorCode::NotFound);
+    assert_eq!(fixture.hub.admin().user(&admin, bob_id).await.unwrap_err().code(), ErrorCode::NotFound);
     // The log keeps the name.
     let filter = AuditFilter { target: Some(bob_id.to_string()), ..AuditFilter::default() };
-    let log = house.hub.admin().audit(&admin, &filter, &PageRequest::default()).await.unwrap();
+    let log = fixture.hub.admin().audit(&admin, &filter, &PageRequest::default()).await.unwrap();
     let actions: Vec<_> = log.items.iter().map(|entry| (&*entry.action, &*entry.target_name)).collect();
     assert_eq!(actions, [("user.deleted", "bob"), ("user.updated", "bob"), ("user.registered", "bob")]);
 }
 
 #[tokio::test]
-async fn a_refused_act_leaves_no_trace() {
-    let house = House::new().await;
-    let (admin, id) = house.user("admin-1").await;
-    let refused = house.hub.admin().update_user(&admin, id, role(Role::Member)).await.unwrap_err();
+async fn a_refused_action_changes_nothing() {
+    let fixture = Fixture::new().await;
+    let (admin, id) = fixture.user("admin-1").await;
+    let refused = fixture.hub.admin().update_user(&admin, id, role(Role::Member)).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Conflict);
-    house.clock.advance(Duration::from_secs(1));
-    let refused = house.hub.admin().delete_user(&admin, id).await.unwrap_err();
+    fixture.clock.advance(Duration::from_secs(1));
+    let refused = fixture.hub.admin().delete_user(&admin, id).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Conflict);
-    let found = house.hub.admin().user(&admin, id).await.unwrap();
+    let found = fixture.hub.admin().user(&admin, id).await.unwrap();
     assert_eq!((found.user.role, found.user.status), (Role::Admin, UserStatus::Active));
     let log =
-        house.hub.admin().audit(&admin, &AuditFilter::default(), &PageRequest::default()).await.unwrap();
+        fixture.hub.admin().audit(&admin, &AuditFilter::default(), &PageRequest::default()).await.unwrap();
     assert!(
         log.items
             .iter()
@@ -160,7 +160,7 @@ async fn a_refused_act_leaves_no_trace() {
 }
 
 #[tokio::test]
-async fn counts_outlive_the_process_that_counted() {
+async fn counters_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let clock = ManualClock::new(Timestamp::from_millis(1_790_000_000_000));
     let open = async || {
@@ -189,16 +189,16 @@ async fn counts_outlive_the_process_that_counted() {
 }
 
 #[tokio::test]
-async fn sessions_of_a_user_are_seen_and_ended() {
-    let house = House::new().await;
-    let (admin, admin_id) = house.user("admin-1").await;
-    let (bob, bob_id) = house.user("bob").await;
+async fn sessions_of_a_user_are_listed_and_revoked() {
+    let fixture = Fixture::new().await;
+    let (admin, admin_id) = fixture.user("admin-1").await;
+    let (bob, bob_id) = fixture.user("bob").await;
     let page = PageRequest::default();
-    let house_admin = house.hub.admin();
+    let house_admin = fixture.hub.admin();
     let sessions = async |id| house_admin.sessions(&admin, id, &page).await.unwrap().items;
     let own = sessions(admin_id).await;
     assert!(own[0].current && !sessions(bob_id).await[0].current);
-    let mut told = house.hub.revocations();
+    let mut told = fixture.hub.revocations();
     let one = bob.user().unwrap().session_id.unwrap();
     for (id, session) in [(admin_id, one), (bob_id, own[0].id), (UserId::from_u128(1), one)] {
         let error = house_admin.end_sessions(&admin, id, Some(session)).await.unwrap_err();
@@ -216,7 +216,7 @@ async fn sessions_of_a_user_are_seen_and_ended() {
     assert_eq!(told.recv().await.unwrap(), Revoked::Session(one));
     assert!(sessions(bob_id).await.is_empty());
     for _ in 0..3 {
-        house.hub.accounts().login("bob", PASSWORD.into(), &ClientInfo::default()).await.unwrap();
+        fixture.hub.accounts().login("bob", PASSWORD.into(), &ClientInfo::default()).await.unwrap();
     }
     assert_eq!(house_admin.end_sessions(&Actor::Operator, bob_id, None).await.unwrap(), 3);
     assert_eq!(told.recv().await.unwrap(), Revoked::User(bob_id));

@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn slugs_are_checked_and_made() {
+    fn slugs_are_validated_and_generated() {
         for good in ["abc", "a-1", "shop-bot-2"] {
             assert!(check_slug(good).is_ok(), "{good}");
         }

@@ -151,7 +151,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn the_operator_acts_for_an_app_that_is_on_the_bot_and_may_do_it() {
+    async fn the_operator_acts_as_an_installed_app_within_its_scopes() {
         let hub = TestHub::start().await;
         let ada = hub.register("ada").await;
         let bot = hub.bind(&ada).await;

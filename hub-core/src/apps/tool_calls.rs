@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_app_that_may_not_read_messages_offers_nothing() {
+    fn an_app_without_the_read_scope_offers_no_tools() {
         let mut app = toolbox(1, vec![tool("weather", None)]);
         app.app.scopes = AppScopes::parse(["message:write", "tools:write"]).unwrap();
         let name = function_name(app.app.installation_id, "weather");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_app_wrote_is_bounded() {
+    fn texts_of_apps_are_bounded() {
         let loud = AppTool { description: format!("say\u{7}\n{}", "好".repeat(1000)), ..tool("loud", None) };
         let [Tool::Function { description, .. }] = &offered(&[toolbox(1, vec![loud])])[..] else { panic!() };
         assert!(description.starts_with("[Weather] say \n好") && description.len() <= MAX_DESCRIPTION);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_offered_as_one_of_an_object() {
+    fn a_tool_schema_is_offered_as_an_object_schema() {
         assert_eq!(parameters(&tool("a", None)), json!({ "type": "object", "properties": {} }));
         let given = json!({ "required": ["x"], "properties": { "x": {} } });
         let expected = json!({ "type": "object", "required": ["x"], "properties": { "x": {} } });
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_held_against_the_schema() {
+    fn arguments_are_validated_against_the_schema() {
         let city = tool(
             "weather",
             Some(json!({ "type": "object", "properties": { "city": { "type": "string", "maxLength": 20 } },
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_call_has_the_same_id_and_another_call_another() {
+    fn equal_calls_have_equal_ids_and_others_do_not() {
         let delivery = DeliveryId::from_u128((0x0192_0000_0000 << 80) | 7);
         let (of, arguments) = (Id::from_u128(1), json!({ "city": "Paris" }));
         let id = event_id((delivery, 0), of, "weather", &arguments);

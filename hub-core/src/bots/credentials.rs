@@ -52,7 +52,7 @@ mod tests {
     use crate::random::Random;
 
     #[test]
-    fn a_login_opens_for_its_own_bot_only() {
+    fn sealed_credentials_open_only_for_their_bot() {
         let sealer = Sealer::new(&[7; 32], Random::seeded(1));
         let (mine, other) = (BotId::from_u128(1), BotId::from_u128(2));
         let credentials = Credentials {

@@ -86,7 +86,7 @@ mod tests {
     use crate::{egress::EgressConfig, tasks::Tasks};
 
     #[tokio::test]
-    async fn a_file_whose_service_falls_silent_is_given_up() {
+    async fn a_transfer_is_aborted_when_the_service_stops_responding() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let tasks = Tasks::new();

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_finds_the_queue_full_is_told_to_come_back() {
+    async fn a_full_queue_of_hashes_responds_with_a_retry_time() {
         let hasher = PasswordHasher::new(1, Random::seeded(3));
         let _running = Arc::clone(&hasher.slots).acquire_owned().await.unwrap();
         let waiting: Vec<_> = (0..=WAITING).map(|_| Box::pin(hasher.run(|| ()))).collect();

@@ -355,7 +355,7 @@ async fn through_the_hub_each_replay_is_a_delivery_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_hub_at_which_nothing_works_is_not_waited_for_for_ever() {
+async fn a_replay_does_not_wait_without_limit_for_a_hub_without_workers() {
     let receiver = Receiver::new();
     let mut hub = TestHub::builder().receiver("receiver.test", &receiver).start().await;
     let ada = hub.register("ada").await;

@@ -80,7 +80,7 @@ async fn open(home: &Home) -> crate::Result<()> {
 }
 
 #[tokio::test]
-async fn a_rotation_seals_everything_anew_and_is_refused_while_a_hub_runs() {
+async fn a_rotation_reseals_everything_and_is_refused_while_a_hub_runs() {
     let folder = tempfile::tempdir().unwrap();
     let home = hub(folder.path(), 1_203).await;
     let old = keys_in_use(&home).await;

@@ -334,7 +334,7 @@ async fn an_issuer_has_to_be_who_it_says() {
 }
 
 #[tokio::test]
-async fn a_closed_house_lets_only_the_known_in() {
+async fn closed_registration_admits_only_existing_users() {
     let (app, fake) = app_with(|config| config.registration = Registration::Closed).await;
     fake.person(&json!(1), "ada");
     let away = start(&app.stranger(), "/api/auth/oauth/one").await;

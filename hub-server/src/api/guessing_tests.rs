@@ -79,7 +79,7 @@ async fn guessing_from_one_address_or_from_many_does_not_shut_out_who_is_in_or_k
 }
 
 #[tokio::test]
-async fn a_known_browser_has_a_limit_of_its_own_and_opens_nothing() {
+async fn a_recognised_browser_has_a_separate_limit_and_no_access() {
     let app = behind_a_proxy().await;
     let alice = app.user("alice").await;
     app.user("bob").await;

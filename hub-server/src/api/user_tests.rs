@@ -55,7 +55,7 @@ async fn a_key_is_shown_once_and_opens_what_its_user_may() {
 }
 
 #[tokio::test]
-async fn a_key_makes_no_keys_and_changes_no_password() {
+async fn an_api_key_cannot_create_keys_or_change_the_password() {
     let app = App::new().await;
     let alice = app.user("alice").await;
     let (id, secret) = key(&alice, &json!({ "name": "ci" })).await;

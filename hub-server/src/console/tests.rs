@@ -333,7 +333,7 @@ async fn failures_are_pages_with_the_code_and_the_id_of_the_request() {
 }
 
 #[tokio::test]
-async fn files_are_kept_for_ever_under_an_address_that_names_their_content() {
+async fn assets_are_immutable_under_an_address_with_their_hash() {
     let app = App::new().await;
     let ann = app.user("ann").await;
     let page = text(&ann.get("/console").await);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::testing::{
     Reply,
-    app_on_bot::{BOT, House, Scene, text},
+    app_on_bot::{BOT, Fixture, Scene, text},
 };
 
 const ALL: [&str; 3] = ["message:write", "contact:read", "bot:read"];
@@ -41,8 +41,8 @@ fn hello(version: &str) -> Value {
 
 #[tokio::test]
 async fn a_client_says_hello_in_the_version_that_it_speaks() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     for (asked, agreed) in [
         ("2025-03-26", "2025-03-26"),
         ("2025-06-18", "2025-06-18"),
@@ -69,8 +69,8 @@ async fn a_client_says_hello_in_the_version_that_it_speaks() {
 
 #[tokio::test]
 async fn the_tools_are_listed_with_their_schemas() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     let listed = scene.ask("tools/list", json!({})).await;
     let tools = listed.json["result"]["tools"].as_array().unwrap();
     let names: Vec<_> = tools.iter().map(|tool| text(tool, "name")).collect();
@@ -87,8 +87,8 @@ async fn the_tools_are_listed_with_their_schemas() {
 
 #[tokio::test]
 async fn every_tool_does_what_the_bot_api_does() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     let sent =
         scene.call("send_message", json!({ "content": "hello", "base64": null, "unheard_of": 1 })).await;
     let structured = &sent["structuredContent"];
@@ -123,8 +123,8 @@ async fn every_tool_does_what_the_bot_api_does() {
 
 #[tokio::test]
 async fn a_tool_refuses_with_the_hubs_code_and_sentence() {
-    let house = House::new().await;
-    let scene = house.scene(&["message:write"]).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&["message:write"]).await;
     for tool in ["list_contacts", "get_bot_info"] {
         let refusal = scene.refusal(tool, json!({})).await;
         assert!(refusal.starts_with("FORBIDDEN: "), "{refusal}");
@@ -157,8 +157,8 @@ async fn a_tool_refuses_with_the_hubs_code_and_sentence() {
 
 #[tokio::test]
 async fn bad_pages_of_contacts_are_refused() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     for (arguments, field) in [
         (json!({ "limit": 0 }), "limit"),
         (json!({ "limit": 201 }), "limit"),
@@ -172,16 +172,16 @@ async fn bad_pages_of_contacts_are_refused() {
 
 #[tokio::test]
 async fn only_the_token_of_an_app_opens_it() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     let list = question("tools/list", json!({}));
-    let nobody = house.app.stranger().post("/mcp", &list).await;
+    let nobody = fixture.app.stranger().post("/mcp", &list).await;
     nobody.error(401, "UNAUTHORIZED");
     assert_eq!(nobody.header("www-authenticate"), Some("Bearer"));
     // A session is nothing here, and neither is any other key.
     scene.ada.post("/mcp", &list).await.error(401, "UNAUTHORIZED");
     for token in ["huba_unknown", "hubu_unknown", "", &scene.token[..40]] {
-        let caller = house.app.stranger().with("Authorization", &format!("Bearer {token}"));
+        let caller = fixture.app.stranger().with("Authorization", &format!("Bearer {token}"));
         let refused = caller.post("/mcp", &list).await;
         refused.error(401, "INVALID_TOKEN");
         assert_eq!(refused.header("www-authenticate"), Some("Bearer error=\"invalid_token\""));
@@ -194,8 +194,8 @@ async fn only_the_token_of_an_app_opens_it() {
 
 #[tokio::test]
 async fn pages_of_others_and_names_of_others_do_not_get_in() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     let list = question("tools/list", json!({}));
     for (name, value) in
         [("Origin", "https://evil.example"), ("Origin", "null"), ("Host", "evil.example:9800")]
@@ -211,8 +211,8 @@ async fn pages_of_others_and_names_of_others_do_not_get_in() {
 
 #[tokio::test]
 async fn what_is_no_message_is_refused() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     let send = async |content_type: &'static str, body: String| {
         scene
             .client()
@@ -246,7 +246,7 @@ async fn what_is_no_message_is_refused() {
     );
     scene.client().post("/mcp", &huge).await.error(413, "PAYLOAD_TOO_LARGE");
     // A stranger's is not read at all.
-    house.app.stranger().post("/mcp", &huge).await.error(401, "UNAUTHORIZED");
+    fixture.app.stranger().post("/mcp", &huge).await.error(401, "UNAUTHORIZED");
     for method in [Method::GET, Method::DELETE, Method::PUT] {
         let reply = scene.client().send(method, "/mcp", |request| request).await;
         reply.error(405, "METHOD_NOT_ALLOWED");
@@ -257,8 +257,8 @@ async fn what_is_no_message_is_refused() {
 /// The version without a handshake: each request says what it speaks.
 #[tokio::test]
 async fn a_client_of_the_newest_version_needs_no_hello() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
         "io.modelcontextprotocol/clientCapabilities": {} });

@@ -10,19 +10,19 @@ use super::{App, Caller};
 pub(crate) const BOT: BotId = BotId::from_u128(1);
 
 /// A hub with the simulated network.
-pub(crate) struct House {
+pub(crate) struct Fixture {
     pub(crate) app: App,
 }
 
 /// What there is: Ada, who owns everything, and her app's id and token.
 pub(crate) struct Scene<'a> {
-    pub(crate) house: &'a House,
+    pub(crate) fixture: &'a Fixture,
     pub(crate) ada: Caller<'a>,
     pub(crate) app_id: String,
     pub(crate) token: String,
 }
 
-impl House {
+impl Fixture {
     pub(crate) async fn new() -> Self {
         Self { app: App::with_simulator().await.0 }
     }
@@ -53,13 +53,13 @@ impl House {
         let installed =
             ada.post(&format!("/api/bots/{BOT}/apps/install"), &json!({ "app_id": app_id })).await;
         let token = text(installed.data(), "app_token").to_owned();
-        Scene { house: self, ada, app_id, token }
+        Scene { fixture: self, ada, app_id, token }
     }
 }
 
 impl Scene<'_> {
     pub(crate) fn client(&self) -> Caller<'_> {
-        self.house.app.stranger().with("Authorization", &format!("Bearer {}", self.token))
+        self.fixture.app.stranger().with("Authorization", &format!("Bearer {}", self.token))
     }
 }
 

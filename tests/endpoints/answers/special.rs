@@ -24,7 +24,7 @@ pub const ELSEWHERE: &[(&str, u16, &str)] = &[
     (
         "finishExternalLogin",
         403,
-        "hub-server/src/api/external_tests.rs a_closed_house_lets_only_the_known_in",
+        "hub-server/src/api/external_tests.rs closed_registration_admits_only_existing_users",
     ),
     (
         "finishExternalLogin",

@@ -22,19 +22,19 @@ use tokio::runtime::Runtime;
 const ORIGIN: &str = "http://localhost:9800";
 
 /// A hub with one user, who is signed in and adds passkeys.
-struct House {
+struct Fixture {
     runtime: Runtime,
     hub: Hub,
     ada: Actor,
     browser: Browser,
 }
 
-static HOUSE: LazyLock<House> = LazyLock::new(|| {
+static HOUSE: LazyLock<Fixture> = LazyLock::new(|| {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let runtime = runtime.expect("a runtime");
     let (hub, ada) = runtime.block_on(open());
     let browser = hub.accounts().browser(None);
-    House { runtime, hub, ada, browser }
+    Fixture { runtime, hub, ada, browser }
 });
 
 /// Where the database lies: nothing of it outlives the next run.
@@ -72,15 +72,15 @@ async fn open() -> (Hub, Actor) {
 /// a passkey; and no one signs in, since no one has the key.
 pub fn passkey(data: &[u8]) {
     let Some((kind, rest)) = data.split_first() else { return };
-    let house = &*HOUSE;
+    let fixture = &*HOUSE;
     match kind {
-        b'J' | b'R' => house.runtime.block_on(house.make(*kind, rest)),
-        b'L' | b'A' => house.runtime.block_on(house.sign_in(*kind, rest)),
+        b'J' | b'R' => fixture.runtime.block_on(fixture.make(*kind, rest)),
+        b'L' | b'A' => fixture.runtime.block_on(fixture.sign_in(*kind, rest)),
         _ => {}
     }
 }
 
-impl House {
+impl Fixture {
     async fn make(&self, kind: u8, rest: &[u8]) {
         let accounts = self.hub.accounts();
         let begin = async || {

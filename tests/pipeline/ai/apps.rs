@@ -184,7 +184,7 @@ async fn wrong_arguments_and_tools_of_others_do_not_reach_an_app() {
 }
 
 #[tokio::test]
-async fn an_app_that_fails_or_is_too_slow_is_told_of_and_the_model_goes_on() {
+async fn a_failed_or_slow_app_is_reported_to_the_model_which_continues() {
     let scene = Scene::new(READ).await;
     let late = Reply::json(&json!({ "reply": "rain" })).after(MINUTE * 60);
     scene.hub.receiver.then(APP, [Reply::status(500), Reply::status(302), late]);
@@ -229,7 +229,7 @@ async fn the_time_of_the_whole_answer_ends_a_call_too() {
 }
 
 #[tokio::test]
-async fn a_model_that_asks_for_ever_is_stopped_and_its_tool_with_it() {
+async fn a_model_that_keeps_calling_tools_is_stopped_together_with_its_tool() {
     let scene = Scene::new(READ).await;
     scene.hub.receiver.always(APP, Reply::json(&json!({ "reply": "rain" })));
     scene.hub.receiver.always(MODEL, scene.asks(r#"{"city":"Paris"}"#));

@@ -11,7 +11,7 @@ use super::{MINUTE, MODEL, OWN_KEY, SECOND, ai_steps, ended, own_model, said, sc
 use crate::support::{receiver::Reply, world::World};
 
 #[tokio::test]
-async fn a_model_that_hangs_delays_no_webhook_and_is_given_up() {
+async fn a_model_that_hangs_delays_no_webhook_and_times_out() {
     let hub = World::start().await;
     hub.receiver.always(MODEL, said("never").after(MINUTE * 60));
     let bot = hub.bot().await;
@@ -95,7 +95,7 @@ async fn the_sender_gets_the_error_reply_when_the_model_fails_or_returns_nothing
 }
 
 #[tokio::test]
-async fn what_cannot_pass_is_given_up_at_once() {
+async fn a_permanent_error_of_the_model_is_not_retried() {
     let (hub, bot, channel) = scene().await;
     let refusal = json!({ "error": { "message": format!("Incorrect API key provided: {OWN_KEY}") } });
     hub.receiver.always(MODEL, Reply::json(&refusal).with_status(401));

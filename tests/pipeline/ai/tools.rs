@@ -94,7 +94,7 @@ async fn tools_are_offered_and_called_for_this_conversation_alone() {
 }
 
 #[tokio::test]
-async fn a_model_that_asks_for_ever_is_stopped() {
+async fn a_model_that_keeps_calling_tools_is_stopped() {
     let (hub, bot, channel, shop) = shop().await;
     hub.receiver.always(MODEL, asks_for("broken", "{}"));
     hub.say(&bot, "hello");

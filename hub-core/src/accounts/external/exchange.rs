@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_profile_needs_an_id_that_is_one() {
+    fn a_profile_without_a_valid_id_is_rejected() {
         let read = |text: &str| read_profile(text.as_bytes());
         let octocat = read(r#"{"id":583231,"login":"octocat","name":"","avatar_url":"https://a.example/1"}"#);
         let octocat = octocat.unwrap();

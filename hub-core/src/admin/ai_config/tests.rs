@@ -59,7 +59,7 @@ async fn the_key_is_never_shown_and_is_kept_until_it_is_replaced() {
 }
 
 #[tokio::test]
-async fn only_administrators_get_near_it() {
+async fn only_administrators_read_or_change_the_ai_settings() {
     let folder = tempfile::tempdir().unwrap();
     let hub = hub(&folder).await;
     let (configs, member) = (hub.ai_config(), user(UserRole::Member));

@@ -60,12 +60,12 @@ impl Scene {
 }
 
 #[test]
-fn an_event_waits_as_long_as_a_webhook_is_tried() {
+fn an_event_is_retained_as_long_as_a_webhook_is_retried() {
     assert_eq!(wait(), Duration::from_secs(5 + 30 + 120 + 600 + 3600 + 21_600 + 86_400));
 }
 
 #[tokio::test]
-async fn each_event_is_given_once_and_again_to_the_next_until_it_is_noted() {
+async fn an_event_is_read_once_per_listener_until_it_is_recorded() {
     let scene = Scene::new().await;
     let mut listener = scene.listen(false).await;
     for n in 0..3 {
@@ -85,7 +85,7 @@ async fn each_event_is_given_once_and_again_to_the_next_until_it_is_noted() {
 }
 
 #[tokio::test]
-async fn who_acknowledges_has_a_window() {
+async fn clients_that_acknowledge_have_a_window() {
     let scene = Scene::new().await;
     let mut listener = scene.listen(true).await;
     for n in 0..=WINDOW {
@@ -110,7 +110,7 @@ async fn who_acknowledges_has_a_window() {
 }
 
 #[tokio::test]
-async fn a_secret_opens_its_own_app_alone() {
+async fn a_client_secret_authenticates_only_its_app() {
     let scene = Scene::new().await;
     let apps = scene.hub.hub().apps();
     let code = async |app: &str, secret: &str| {

@@ -4,7 +4,7 @@ use crate::secret::KeyMark;
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
 #[tokio::test]
-async fn a_key_opens_its_channel_and_nothing_else_does() {
+async fn only_its_key_authenticates_for_a_channel() {
     let world = World::new().await;
     let created = world.create("a").await;
     let key = created.api_key.expose();
@@ -79,7 +79,7 @@ async fn replacements_at_the_same_time_leave_one_key() {
 }
 
 #[tokio::test]
-async fn what_is_switched_off_or_deleted_opens_nothing() {
+async fn keys_of_disabled_or_deleted_channels_are_rejected() {
     let world = World::new().await;
     let channels = world.channels();
     let created = world.create("a").await;

@@ -259,7 +259,7 @@ async fn a_rule_for_one_port_of_a_name_opens_no_other() {
 }
 
 #[tokio::test]
-async fn the_request_goes_out_as_it_was_given() {
+async fn the_request_is_sent_unchanged() {
     let (sender, mut seen) = tokio::sync::mpsc::channel(1);
     let canary = Canary::start(move |mut stream| {
         let sender = sender.clone();

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_tell_the_fate_of_a_message() {
+    fn responses_are_mapped_to_the_outcome_of_a_send() {
         use SendOutcome::{AcceptedUnconfirmed, LoginExpired, Sent, Throttled, WindowClosed};
         let sent = Sent { network_id: "7497484083968569736".into() };
         let slow = |message: &str| Throttled { message: message.into(), retry_after: None };
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn http_statuses_tell_it_too() {
+    fn http_statuses_are_mapped_to_the_outcome_of_a_send() {
         for status in [500, 502, 524] {
             assert!(
                 matches!(fate(status, r#"{"ret":0,"message_id":"1"}"#), SendOutcome::Unknown(_)),

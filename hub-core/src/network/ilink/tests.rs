@@ -235,7 +235,7 @@ async fn a_wrong_pairing_code_is_found_before_it_is_sent() {
 }
 
 #[tokio::test]
-async fn polls_hand_over_the_cursor_and_tell_answers_from_silence() {
+async fn polls_send_the_cursor_and_distinguish_messages_from_timeouts() {
     let stage = stage();
     let connection = stage.connection("");
     let message = json!({ "message_id": 5, "from_user_id": "u", "message_type": 1 });

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_makes_room_at_the_cap() {
+    fn the_oldest_ticket_is_dropped_at_the_cap() {
         let tickets = Tickets::default();
         for n in 0..=1_000_i64 {
             tickets.insert(&n.to_string(), granted(), Timestamp::from_millis(n));

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_typing_ticket_tells_its_time() {
+    fn a_typing_ticket_contains_its_time() {
         let (key, now) = ([7; 32], Timestamp::from_millis(1_790_000_000_123));
         let ticket = typing_ticket(&key, "bot", "user", now);
         assert_eq!(typing_ticket_time(&key, "bot", "user", &ticket), Some(now));

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_and_did_not_arrive_is_lost_unless_given_up() {
+    fn an_acknowledged_message_that_did_not_arrive_is_lost_unless_it_failed_permanently() {
         let mut ledger = right();
         ledger.sent("ann", "three", &["a", "b"], Repeats::AfterCrashes);
         assert!(ledger.findings().is_clean(0), "no one took responsibility for it");
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hub_has_to_tell_the_truth() {
+    fn a_false_report_of_the_hub_is_a_finding() {
         let silent = |told: Option<Told>, taken| {
             let mut ledger = Ledger::new("");
             ledger.sent("ann", "one", &["a"], Repeats::AfterCrashes);

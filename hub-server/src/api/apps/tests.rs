@@ -42,7 +42,7 @@ impl LocalService for AppServer {
     }
 }
 
-struct House {
+struct Fixture {
     app: App,
     server: Arc<AppServer>,
 }
@@ -52,7 +52,7 @@ struct Person<'a> {
     bot: BotId,
 }
 
-impl House {
+impl Fixture {
     async fn new() -> Self {
         let server = Arc::new(AppServer::default());
         let service: Arc<dyn LocalService> = Arc::clone(&server) as _;
@@ -126,8 +126,8 @@ fn fields(error: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn an_app_is_made_with_secrets_shown_once_and_belongs_to_its_author() {
-    let house = House::new().await;
-    let (ada, bob, eve) = house.people().await;
+    let fixture = Fixture::new().await;
+    let (ada, bob, eve) = fixture.people().await;
     let body = json!({ "name": "Weather Bot", "webhook_url": "http://app.example/hub",
         "redirect_uris": ["https://app.example/cb"], "events": ["command", "message.text", "command"],
         "scopes": ["message:write", "message:read"], "tools": [{ "name": "weather", "command": "/Weather",
@@ -173,8 +173,8 @@ async fn an_app_is_made_with_secrets_shown_once_and_belongs_to_its_author() {
 
 #[tokio::test]
 async fn bad_apps_are_refused_and_leave_nothing() {
-    let house = House::new().await;
-    let (_, bob, _) = house.people().await;
+    let fixture = Fixture::new().await;
+    let (_, bob, _) = fixture.people().await;
     let bad = bob
         .create(json!({ "name": "", "slug": "A", "webhook_url": "http://127.0.0.1/", "scopes": ["all"],
             "events": ["x"], "redirect_uris": ["http://evil.example"],
@@ -190,32 +190,32 @@ async fn bad_apps_are_refused_and_leave_nothing() {
 
 #[tokio::test]
 async fn a_url_that_does_not_echo_gets_no_events_until_it_does() {
-    let house = House::new().await;
-    let (_, bob, eve) = house.people().await;
-    house.server.silent.store(true, Ordering::SeqCst);
+    let fixture = Fixture::new().await;
+    let (_, bob, eve) = fixture.people().await;
+    fixture.server.silent.store(true, Ordering::SeqCst);
     let made = bob.create(json!({ "name": "Weather", "webhook_url": "http://app.example/hub" })).await;
     assert_eq!(made.data()["webhook_verified"], false);
     let path = format!("/api/apps/{}/verify-url", text(made.data(), "id"));
     let refused = bob.is.post(&path, &json!({})).await;
     assert!(text(refused.error(502, "UPSTREAM_ERROR"), "message").contains("another text"));
     eve.is.post(&path, &json!({})).await.error(404, "NOT_FOUND");
-    house.server.silent.store(false, Ordering::SeqCst);
+    fixture.server.silent.store(false, Ordering::SeqCst);
     assert_eq!(bob.is.post(&path, &json!({})).await.data()["webhook_verified"], true);
     // What is tried again is another address alone.
-    let before = house.server.asked.load(Ordering::SeqCst);
+    let before = fixture.server.asked.load(Ordering::SeqCst);
     let path = path.trim_end_matches("/verify-url");
     let same = bob.put(path, json!({ "description": "x", "webhook_url": "http://app.example/hub" })).await;
     assert_eq!(same.data()["webhook_verified"], true);
-    assert_eq!(house.server.asked.load(Ordering::SeqCst), before);
-    house.server.silent.store(true, Ordering::SeqCst);
+    assert_eq!(fixture.server.asked.load(Ordering::SeqCst), before);
+    fixture.server.silent.store(true, Ordering::SeqCst);
     let other = bob.put(path, json!({ "webhook_url": "http://app.example/other" })).await;
     assert_eq!(other.data()["webhook_verified"], false);
 }
 
 #[tokio::test]
 async fn an_administrator_decides_what_everybody_finds() {
-    let house = House::new().await;
-    let (ada, bob, eve) = house.people().await;
+    let fixture = Fixture::new().await;
+    let (ada, bob, eve) = fixture.people().await;
     let bare = bob.create(json!({ "name": "Bare" })).await;
     let bare = format!("/api/apps/{}/listing", text(bare.data(), "id"));
     let lacks = bob.is.post(&bare, &json!({})).await;
@@ -256,8 +256,8 @@ async fn an_administrator_decides_what_everybody_finds() {
 
 #[tokio::test]
 async fn an_app_gets_on_a_bot_what_its_owner_grants() {
-    let house = House::new().await;
-    let (_, bob, eve) = house.people().await;
+    let fixture = Fixture::new().await;
+    let (_, bob, eve) = fixture.people().await;
     let id = bob.app("Weather").await;
     // Others install what everybody finds.
     eve.install(json!({ "app_id": id })).await.error(404, "NOT_FOUND");
@@ -299,8 +299,8 @@ async fn an_app_gets_on_a_bot_what_its_owner_grants() {
 
 #[tokio::test]
 async fn an_app_that_begins_its_installation_itself_is_installed_there() {
-    let house = House::new().await;
-    let (_, bob, eve) = house.people().await;
+    let fixture = Fixture::new().await;
+    let (_, bob, eve) = fixture.people().await;
     let setup = "https://weather.example/setup?lang=en";
     let made = bob.create(json!({ "name": "Weather", "setup_url": setup })).await;
     let id = text(made.data(), "id");
@@ -321,19 +321,19 @@ async fn an_app_that_begins_its_installation_itself_is_installed_there() {
     );
     assert_eq!(query["return_url"], "http://localhost:9800/oauth/complete");
     assert!(query["state"].len() >= 20);
-    assert!(house.app.text("/oauth/complete").await.contains("/oauth/complete.js"));
-    assert!(house.app.text("/oauth/complete.js").await.contains("oauth_complete"));
+    assert!(fixture.app.text("/oauth/complete").await.contains("/oauth/complete.js"));
+    assert!(fixture.app.text("/oauth/complete.js").await.contains("oauth_complete"));
 }
 
 #[tokio::test]
 async fn an_app_receives_its_installation_and_may_set_its_url() {
-    let house = House::new().await;
-    let (_, bob, _) = house.people().await;
+    let fixture = Fixture::new().await;
+    let (_, bob, _) = fixture.people().await;
     let made =
         bob.create(json!({ "name": "Weather", "redirect_uris": ["https://app.example/installed"] })).await;
     let (id, secret) = (text(made.data(), "id"), text(made.data(), "webhook_secret"));
     let installed = bob.install(json!({ "app_id": id })).await;
-    let told = house.server.told.lock().unwrap().take().unwrap();
+    let told = fixture.server.told.lock().unwrap().take().unwrap();
     let expected = json!({ "installation_id": installed.data()["id"], "app_token": installed.data()["app_token"],
         "webhook_secret": secret, "bot_id": bob.bot.to_string(), "handle": "weather",
         "hub_url": "http://localhost:9800" });
@@ -347,8 +347,8 @@ async fn an_app_receives_its_installation_and_may_set_its_url() {
 
 #[tokio::test]
 async fn a_new_token_is_another_one_and_comes_once() {
-    let house = House::new().await;
-    let (_, bob, eve) = house.people().await;
+    let fixture = Fixture::new().await;
+    let (_, bob, eve) = fixture.people().await;
     let id = bob.app("Weather").await;
     let made = bob.install(json!({ "app_id": id })).await;
     let path = bob.installed(&format!("/{id}/regenerate-token"));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::testing::{
     Caller, Reply,
-    app_on_bot::{BOT, House, Scene, text},
+    app_on_bot::{BOT, Fixture, Scene, text},
 };
 
 impl Scene<'_> {
@@ -47,8 +47,8 @@ const ALL: [&str; 5] = ["message:read", "message:write", "contact:read", "bot:re
 
 #[tokio::test]
 async fn both_dialects_send_and_the_default_receiver_is_the_accounts_person() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     let sent = scene.send(json!({ "to_user_id": "ann", "content": "one", "context_token": "x" })).await;
     assert_eq!((&sent.json["success"], &sent.json["ok"]), (&json!(true), &json!(true)), "{}", sent.json);
     assert!(text(&sent.json, "message_id").starts_with("msg_"));
@@ -69,8 +69,8 @@ async fn both_dialects_send_and_the_default_receiver_is_the_accounts_person() {
 
 #[tokio::test]
 async fn what_cannot_be_sent_says_why() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     let closed = scene.send(json!({ "to": "eve", "content": "hi" })).await;
     refused(&closed, 409, "WINDOW_CLOSED");
     for (body, field) in [
@@ -88,15 +88,15 @@ async fn what_cannot_be_sent_says_why() {
         let error = refused(&reply, 400, "INVALID_PARAMS");
         assert_eq!(error["details"][0]["field"], field, "{body}: {error}");
     }
-    house.sql("UPDATE bots SET status = 'expired'".to_owned()).await;
+    fixture.sql("UPDATE bots SET status = 'expired'".to_owned()).await;
     refused(&scene.send(json!({ "content": "hi" })).await, 409, "CONFLICT");
     assert!(scene.of_bot("/messages").await.data()["items"].as_array().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn unknown_fields_are_ignored_and_repeated_names_are_refused() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     let lenient = scene.send(json!({ "content": 7, "unheard_of": 1 })).await;
     let details = refused(&lenient, 400, "INVALID_PARAMS")["details"].as_array().unwrap().clone();
     assert_eq!(details.len(), 1, "an ignored field is no problem: {details:?}");
@@ -117,8 +117,8 @@ async fn unknown_fields_are_ignored_and_repeated_names_are_refused() {
 
 #[tokio::test]
 async fn a_file_comes_as_base64() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     let png =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     for body in [
@@ -157,8 +157,8 @@ async fn send_form(client: Caller<'_>, path: &str, fields: &[Vec<u8>]) -> Reply 
 
 #[tokio::test]
 async fn a_form_brings_a_file_and_its_caption() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     let texts = [
         field("\"to\"", b""),
         field("\"type\"", b"image"),
@@ -202,8 +202,8 @@ async fn a_form_brings_a_file_and_its_caption() {
 
 #[tokio::test]
 async fn bad_forms_are_refused_with_what_is_wrong() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     let long = vec![b'a'; 300 << 10];
     for (fields, status, code, told) in [
         (vec![], 400, "INVALID_PARAMS", "content"),
@@ -222,15 +222,15 @@ async fn bad_forms_are_refused_with_what_is_wrong() {
         let error = refused(&reply, status, code);
         assert!(error.to_string().contains(told), "{told}: {error}");
     }
-    let stranger = house.app.stranger();
+    let stranger = fixture.app.stranger();
     refused(&send_form(stranger, "/bot/v1/messages/send", &[image()]).await, 401, "UNAUTHORIZED");
     assert!(scene.of_bot("/messages").await.data()["items"].as_array().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn a_send_belongs_to_the_trace_it_names_and_is_made_once_per_key() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     let first = scene.send(json!({ "content": "one" })).await;
     let trace = text(&first.json, "trace_id").to_owned();
     let client = scene.client().with("X-Trace-Id", &trace);
@@ -257,8 +257,8 @@ async fn a_send_belongs_to_the_trace_it_names_and_is_made_once_per_key() {
 
 #[tokio::test]
 async fn an_app_reads_its_bot_and_whom_it_talks_to() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     for path in ["/bot/v1/bot", "/bot/v1/info"] {
         let bot = scene.client().get(path).await.json;
         assert_eq!((text(&bot, "bot_id"), text(&bot, "name")), (&*BOT.to_string(), "Shop"));
@@ -281,8 +281,8 @@ async fn an_app_reads_its_bot_and_whom_it_talks_to() {
 
 #[tokio::test]
 async fn a_call_without_its_scope_is_forbidden() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
     let put = async |path: &str| {
         let body = json!({ "tools": [{ "name": "t", "command": "/t" }] });
         scene.client().send(Method::PUT, path, |request| request.body_json(&body)).await
@@ -313,9 +313,9 @@ async fn a_call_without_its_scope_is_forbidden() {
 }
 
 #[tokio::test]
-async fn a_token_opens_nothing_once_its_app_is_gone_replaced_or_switched_off() {
-    let house = House::new().await;
-    let mut scene = house.scene(&ALL).await;
+async fn a_token_is_rejected_after_its_app_is_deleted_replaced_or_disabled() {
+    let fixture = Fixture::new().await;
+    let mut scene = fixture.scene(&ALL).await;
     let path = format!("/api/bots/{BOT}/apps/{}", scene.app_id);
     let asks = async |scene: &Scene<'_>| scene.client().get("/bot/v1/bot").await;
     let switch = async |scene: &Scene<'_>, on: bool| {
@@ -328,7 +328,7 @@ async fn a_token_opens_nothing_once_its_app_is_gone_replaced_or_switched_off() {
     assert_eq!(asks(&scene).await.json["ok"], true);
     let later = scene.ada.post(&format!("{path}/regenerate-token?grace_hours=1"), &json!({})).await;
     assert_eq!(asks(&scene).await.json["ok"], true, "within its grace");
-    house.app.clock.advance(std::time::Duration::from_hours(1));
+    fixture.app.clock.advance(std::time::Duration::from_hours(1));
     refused(&asks(&scene).await, 401, "INVALID_TOKEN");
     scene.token = text(later.data(), "app_token").to_owned();
     assert_eq!(asks(&scene).await.json["ok"], true);
@@ -344,15 +344,15 @@ async fn a_token_opens_nothing_once_its_app_is_gone_replaced_or_switched_off() {
 
 #[tokio::test]
 async fn what_an_app_asked_is_in_the_log_of_the_bots_owner() {
-    let house = House::new().await;
-    let scene = house.scene(&ALL).await;
-    let eve = house.app.user("eve").await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene(&ALL).await;
+    let eve = fixture.app.user("eve").await;
     let sent = scene.send(json!({ "content": "hi", "context_token": "s3cret" })).await;
     scene.send(json!({ "base64": "%%%" })).await;
     scene.client().post("/bot/v1/messages/send?x=1", &json!("no object")).await;
     scene.client().get("/bot/v1/bot").await;
     // A caller without a valid token has no log.
-    house.app.stranger().with("Authorization", "Bearer huba_x").get("/bot/v1/bot").await;
+    fixture.app.stranger().with("Authorization", "Bearer huba_x").get("/bot/v1/bot").await;
     let path = format!("/api/bots/{BOT}/apps/{}/api-logs", scene.app_id);
     let log = scene.calls(4).await;
     let calls: Vec<_> = log

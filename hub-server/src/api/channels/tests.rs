@@ -15,24 +15,24 @@ const SECRET: &str = "a secret of the webhook";
 const BOT: BotId = BotId::from_u128(7);
 
 /// A signed-in user with a bot.
-struct House {
+struct Fixture {
     app: App,
     cookie: String,
 }
 
-impl House {
+impl Fixture {
     async fn new() -> Self {
         let app = App::new().await;
         let cookie = sign_up(&app, "ada").await;
-        let house = Self { app, cookie };
+        let fixture = Self { app, cookie };
         let insert = format!(
             "INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id,
                 credentials, credentials_rev, cursor, config_rev, lease_until, lease_fence, created_at)
             SELECT '{BOT}', id, 'b', 'sim', 'online', 0, '', '', '', 0, '', 0, 0, 0, 0 FROM users"
         );
-        let store = &house.app.hub.context().store;
+        let store = &fixture.app.hub.context().store;
         store.write(move |tx| Box::pin(async move { tx.channels().execute(insert).await })).await.unwrap();
-        house
+        fixture
     }
 
     fn ada(&self) -> Caller<'_> {
@@ -101,35 +101,35 @@ async fn ask(caller: &Caller<'_>, (method, path, body): (Method, String, Option<
 
 #[tokio::test]
 async fn every_operation_wants_the_owner() {
-    let house = House::new().await;
-    let eve = sign_up(&house.app, "eve").await;
-    let created = house.create().await;
+    let fixture = Fixture::new().await;
+    let eve = sign_up(&fixture.app, "eve").await;
+    let created = fixture.create().await;
     let id = created["id"].as_str().unwrap();
     let key = created["api_key"].as_str().unwrap();
     for operation in operations(id) {
         let label = format!("{} {}", operation.0, operation.1);
-        ask(&house.app.stranger(), operation.clone()).await.error(401, "UNAUTHORIZED");
-        let client = house.app.stranger().with("X-API-Key", key);
+        ask(&fixture.app.stranger(), operation.clone()).await.error(401, "UNAUTHORIZED");
+        let client = fixture.app.stranger().with("X-API-Key", key);
         ask(&client, operation.clone()).await.error(401, "INVALID_TOKEN");
-        ask(&caller(&house.app, &eve), operation.clone()).await.error(404, "NOT_FOUND");
+        ask(&caller(&fixture.app, &eve), operation.clone()).await.error(404, "NOT_FOUND");
         if let Some(mut unknown) = operation.2.clone() {
             unknown["nothing"] = json!(1);
-            let reply = ask(&house.ada(), (operation.0.clone(), operation.1.clone(), Some(unknown))).await;
+            let reply = ask(&fixture.ada(), (operation.0.clone(), operation.1.clone(), Some(unknown))).await;
             let error = reply.error(400, "INVALID_PARAMS");
             assert!(error["message"].as_str().unwrap().contains("nothing"), "{label}: {error}");
         }
-        ask(&house.ada(), operation).await.data();
+        ask(&fixture.ada(), operation).await.data();
     }
     for path in [format!("/api/bots/{id}/channels"), channels(&format!("/{BOT}")), channels("/ch_x")] {
-        house.ada().get(&path).await.error(404, "NOT_FOUND");
+        fixture.ada().get(&path).await.error(404, "NOT_FOUND");
     }
 }
 
 #[tokio::test]
 async fn a_channel_is_created_listed_changed_and_deleted() {
-    let house = House::new().await;
-    let ada = house.ada();
-    let created = house.create().await;
+    let fixture = Fixture::new().await;
+    let ada = fixture.ada();
+    let created = fixture.create().await;
     let id = created["id"].as_str().unwrap();
     let path = channels(&format!("/{id}"));
     let key = created["api_key"].as_str().unwrap();
@@ -173,9 +173,9 @@ async fn a_channel_is_created_listed_changed_and_deleted() {
 
 #[tokio::test]
 async fn secrets_are_kept_when_left_out_and_cleared_by_null() {
-    let house = House::new().await;
-    let ada = house.ada();
-    let created = house.create().await;
+    let fixture = Fixture::new().await;
+    let ada = fixture.ada();
+    let created = fixture.create().await;
     let part = |rest: &str| channels(&format!("/{}{rest}", created["id"].as_str().unwrap()));
     let url = "https://example.com/other";
     let kept = put(&ada, &part("/webhook"), &json!({"url": url, "auth": {"method": "bearer"}})).await;
@@ -212,9 +212,9 @@ async fn secrets_are_kept_when_left_out_and_cleared_by_null() {
 
 #[tokio::test]
 async fn broken_rules_are_named_as_the_caller_wrote_them() {
-    let house = House::new().await;
-    let ada = house.ada();
-    let created = house.create().await;
+    let fixture = Fixture::new().await;
+    let ada = fixture.ada();
+    let created = fixture.create().await;
     let part = |rest: &str| channels(&format!("/{}{rest}", created["id"].as_str().unwrap()));
     let body = json!({"name": "", "handle": "A", "lane_hold_s": 9999, "filter": {"keywords": [" "]},
         "webhook": {"url": "http://10.0.0.1/"}, "ai": {"max_history": 0}});
@@ -239,9 +239,9 @@ async fn broken_rules_are_named_as_the_caller_wrote_them() {
 
 #[tokio::test]
 async fn keys_are_replaced_and_creates_repeated() {
-    let house = House::new().await;
-    let ada = house.ada();
-    let created = house.create().await;
+    let fixture = Fixture::new().await;
+    let ada = fixture.ada();
+    let created = fixture.create().await;
     let path = channels(&format!("/{}/regenerate-key", created["id"].as_str().unwrap()));
     let at_once = ada.send(Method::POST, &path, |request| request).await;
     assert!(at_once.data().get("old_key_expires_at").is_none());
@@ -258,9 +258,9 @@ async fn keys_are_replaced_and_creates_repeated() {
 
 #[tokio::test]
 async fn null_in_a_filter_or_a_websocket_says_the_same_as_leaving_it_out() {
-    let house = House::new().await;
-    let ada = house.ada();
-    let id = house.create().await["id"].as_str().unwrap().to_owned();
+    let fixture = Fixture::new().await;
+    let ada = fixture.ada();
+    let id = fixture.create().await["id"].as_str().unwrap().to_owned();
     let path = |part: &str| channels(&format!("/{id}/{part}"));
     let filter = json!({"user_ids": null, "keywords": ["order"], "message_types": null, "match": null});
     let set = put(&ada, &path("filter"), &filter).await;
@@ -274,21 +274,22 @@ async fn null_in_a_filter_or_a_websocket_says_the_same_as_leaving_it_out() {
 
 #[tokio::test]
 async fn a_filter_is_tested_without_a_change_of_the_channel() {
-    let house = House::new().await;
-    let channel = house.create().await;
+    let fixture = Fixture::new().await;
+    let channel = fixture.create().await;
     let path = channels(&format!("/{}/filter/test", channel["id"].as_str().unwrap()));
-    let tested = house.ada().post(&path, &json!({ "filter": { "keywords": ["order"] }, "last": 100 })).await;
+    let tested =
+        fixture.ada().post(&path, &json!({ "filter": { "keywords": ["order"] }, "last": 100 })).await;
     assert_eq!(*tested.data(), json!({ "passed": 0, "messages": [] }));
     for (body, field) in [
         (json!({ "filter": { "expression": "content +" } }), "filter.expression"),
         (json!({ "filter": {}, "last": 101 }), "last"),
         (json!({}), "filter"),
     ] {
-        let refused = house.ada().post(&path, &body).await;
+        let refused = fixture.ada().post(&path, &body).await;
         assert_eq!(refused.error(400, "INVALID_PARAMS")["details"][0]["field"], field);
     }
-    let stranger = sign_up(&house.app, "eve").await;
-    caller(&house.app, &stranger).post(&path, &json!({ "filter": {} })).await.error(404, "NOT_FOUND");
+    let stranger = sign_up(&fixture.app, "eve").await;
+    caller(&fixture.app, &stranger).post(&path, &json!({ "filter": {} })).await.error(404, "NOT_FOUND");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::testing::{App, Caller, Reply};
 
 /// Ada, who came first and so administrates, Bob who writes plugins, and Eve; each with a bot and a channel.
-struct House {
+struct Fixture {
     app: App,
 }
 
@@ -17,7 +17,7 @@ struct Person<'a> {
     channel: String,
 }
 
-impl House {
+impl Fixture {
     async fn new() -> Self {
         Self { app: App::new().await }
     }
@@ -102,8 +102,8 @@ fn text<'v>(value: &'v Value, name: &str) -> &'v str {
 
 #[tokio::test]
 async fn a_plugin_is_reviewed_before_others_see_it() {
-    let house = House::new().await;
-    let (ada, bob, eve) = house.people().await;
+    let fixture = Fixture::new().await;
+    let (ada, bob, eve) = fixture.people().await;
     let made = bob.submit(&script("tagger", "1.0")).await;
     let plugin = made.data();
     for (name, wanted) in [("name", "tagger"), ("version", "1.0"), ("author", "bob"), ("status", "pending")] {
@@ -158,8 +158,8 @@ async fn a_plugin_is_reviewed_before_others_see_it() {
 
 #[tokio::test]
 async fn what_is_approved_is_what_was_reviewed_and_what_runs() {
-    let house = House::new().await;
-    let (ada, bob, eve) = house.people().await;
+    let fixture = Fixture::new().await;
+    let (ada, bob, eve) = fixture.people().await;
     let first = bob.submit(&script("tagger", "1.0")).await.data().clone();
     let id = text(&first, "id").to_owned();
     let path = format!("/api/plugins/{id}");
@@ -208,8 +208,8 @@ async fn what_is_approved_is_what_was_reviewed_and_what_runs() {
 
 #[tokio::test]
 async fn a_name_belongs_to_its_first_author_and_a_form_does_not_contradict() {
-    let house = House::new().await;
-    let (_, bob, eve) = house.people().await;
+    let fixture = Fixture::new().await;
+    let (_, bob, eve) = fixture.people().await;
     let id = text(bob.submit(&script("Tagger", "1")).await.data(), "id").to_owned();
     for name in ["Tagger", "TAGGER", "ｔａｇｇｅｒ"] {
         eve.submit(&script(name, "1")).await.error(409, "CONFLICT");
@@ -239,8 +239,8 @@ async fn a_name_belongs_to_its_first_author_and_a_form_does_not_contradict() {
 
 #[tokio::test]
 async fn bad_sources_are_refused_with_their_lines() {
-    let house = House::new().await;
-    let bob = house.person("bob", 1).await;
+    let fixture = Fixture::new().await;
+    let bob = fixture.person("bob", 1).await;
     let big = script("big", "1") + &" ".repeat(MAX_SOURCE);
     for (source, says) in [
         ("function onRequest() {}".to_owned(), "metadata block"),
@@ -261,8 +261,8 @@ async fn bad_sources_are_refused_with_their_lines() {
 
 #[tokio::test]
 async fn a_channels_plugins_have_an_order() {
-    let house = House::new().await;
-    let (_, bob, eve) = house.people().await;
+    let fixture = Fixture::new().await;
+    let (_, bob, eve) = fixture.people().await;
     let mut ids = Vec::new();
     for name in ["a", "b", "c"] {
         ids.push(text(bob.submit(&script(name, "1")).await.data(), "id").to_owned());
@@ -308,8 +308,8 @@ async fn a_channels_plugins_have_an_order() {
 
 #[tokio::test]
 async fn what_others_use_is_not_deleted_under_them() {
-    let house = House::new().await;
-    let (ada, bob, eve) = house.people().await;
+    let fixture = Fixture::new().await;
+    let (ada, bob, eve) = fixture.people().await;
     let made = bob.submit(&script("tagger", "1")).await.data().clone();
     let (id, version) = (text(&made, "id"), text(&made, "version_id"));
     let path = format!("/api/plugins/{id}");
@@ -351,8 +351,8 @@ async fn what_others_use_is_not_deleted_under_them() {
 
 #[tokio::test]
 async fn a_hook_is_tried_without_sending_anything() {
-    let house = House::new().await;
-    let (_, bob, eve) = house.people().await;
+    let fixture = Fixture::new().await;
+    let (_, bob, eve) = fixture.people().await;
     let path = |hook: &str| format!("/api/webhooks/{}/debug/{hook}", bob.channel);
     let message = json!({ "content": "order 42", "sender": { "user_id": "ann", "user_name": "Ann" } });
     let ask = async |script: &str| {
@@ -405,8 +405,8 @@ async fn a_hook_is_tried_without_sending_anything() {
 #[tokio::test]
 async fn trying_has_a_quota_of_its_own() {
     let app = App::with(|values| values.rate_limits.debug = 2.try_into().unwrap()).await;
-    let house = House { app };
-    let bob = house.person("bob", 1).await;
+    let fixture = Fixture { app };
+    let bob = fixture.person("bob", 1).await;
     let path = format!("/api/webhooks/{}/debug/request", bob.channel);
     let body = json!({ "script": "1", "message": { "content": "x", "sender": { "user_id": "a", "user_name": "" } } });
     bob.is.post(&path, &body).await.data();
@@ -419,8 +419,8 @@ async fn trying_has_a_quota_of_its_own() {
 
 #[tokio::test]
 async fn a_bad_debug_body_names_its_broken_fields_and_no_others() {
-    let house = House::new().await;
-    let bob = house.person("bob", 1).await;
+    let fixture = Fixture::new().await;
+    let bob = fixture.person("bob", 1).await;
     let path = format!("/api/webhooks/{}/debug/response", bob.channel);
     for (response, expected) in [
         (json!({ "status": 200, "body": null }), vec!["response.body"]),

@@ -30,7 +30,7 @@ async fn a_head_has_five_seconds_in_all() {
 }
 
 #[tokio::test]
-async fn a_connection_that_says_nothing_is_closed_without_a_word() {
+async fn an_idle_connection_is_closed_without_a_response() {
     let stage = Stage::ok().await;
     let mut client = stage.connect().await;
     stage.pass(5 * SECOND).await;

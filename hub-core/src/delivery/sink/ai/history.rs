@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_conversation_stands_in_its_order_and_sides_alternate() {
+    fn the_conversation_is_in_order_and_roles_alternate() {
         let said = [row("outbound", "4"), row("inbound", "3"), row("inbound", "2"), row("outbound", "1")];
         let job = job("5", "", MessageKind::Text, None);
         let expected = [
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn images_stand_beside_the_text_of_the_message_to_answer() {
+    fn images_are_next_to_the_text_of_the_last_message() {
         let image = Part::ImageUrl { image_url: ImageUrl { url: "data:image/png;base64,AAAA".to_owned() } };
         let said = [row("inbound", "look:")];
         let mut seen = messages("", &job(" ", "", MessageKind::Image, None), &said, vec![image.clone()]);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_quotes_and_messages_without_text_are_told() {
+    fn groups_quotes_and_messages_without_text_are_described_to_the_model() {
         let said = [row("inbound", "before")];
         let in_group = shown("", &job("now", "group", MessageKind::Text, None), &said);
         assert_eq!(in_group, pairs(&[(Role::User, "Ann: before\nAnn: now")]));

@@ -149,7 +149,7 @@ async fn a_held_poll_meets_a_late_fault_and_idle_answers_are_spared() {
 }
 
 #[tokio::test]
-async fn batches_are_reordered_and_widened_and_cursors_stand_still() {
+async fn faults_reorder_and_enlarge_batches_and_freeze_cursors() {
     let rig = rig();
     let bot = rig.login(None).await;
     for text in ["a", "b"] {

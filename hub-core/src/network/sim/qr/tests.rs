@@ -133,7 +133,7 @@ async fn a_redirect_ends_on_the_named_host() {
 }
 
 #[tokio::test]
-async fn a_redirect_without_a_host_is_told_once() {
+async fn a_redirect_without_a_host_is_reported_once() {
     let rig = rig();
     let (qrcode, text) = rig.new_qr(&[]).await;
     rig.sim.qr(&text, QrAction::Redirect { host: None }).unwrap();

@@ -14,12 +14,12 @@ const BOBS_BOT: BotId = BotId::from_u128(2);
 const CALLBACK: &str = "https://app.example/cb?keep=1";
 const VERIFIER: &str = "a-verifier-of-forty-three-characters-or-more";
 
-struct House {
+struct Fixture {
     app: App,
 }
 
 struct Scene<'a> {
-    house: &'a House,
+    fixture: &'a Fixture,
     bob: Caller<'a>,
     eve: Caller<'a>,
     client_id: String,
@@ -27,7 +27,7 @@ struct Scene<'a> {
     webhook_secret: String,
 }
 
-impl House {
+impl Fixture {
     async fn new() -> Self {
         // Many exchanges come from one address here.
         Self { app: App::with_hub(|builder| builder).await }
@@ -59,7 +59,7 @@ impl House {
         let of = |name: &str| text(made, name).to_owned();
         let (client_id, client_secret, webhook_secret) =
             (of("id"), of("client_secret"), of("webhook_secret"));
-        Scene { house: self, bob, eve, client_id, client_secret, webhook_secret }
+        Scene { fixture: self, bob, eve, client_id, client_secret, webhook_secret }
     }
 }
 
@@ -108,12 +108,12 @@ impl Scene<'_> {
     }
 
     async fn exchange(&self, body: &Value) -> Reply {
-        self.house.app.stranger().post("/api/auth/oauth/token", body).await
+        self.fixture.app.stranger().post("/api/auth/oauth/token", body).await
     }
 
     async fn opens(&self, token: &str) -> u16 {
         let bearer = format!("Bearer {token}");
-        let app = self.house.app.stranger().with("Authorization", &bearer);
+        let app = self.fixture.app.stranger().with("Authorization", &bearer);
         app.get("/bot/v1/bot").await.response.status().as_u16()
     }
 }
@@ -136,8 +136,8 @@ fn rfc_error(reply: &Reply, status: u16, error: &str) {
 
 #[tokio::test]
 async fn an_app_gets_onto_a_bot_by_its_owners_decision() {
-    let house = House::new().await;
-    let scene = house.scene().await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene().await;
     let question = scene.question();
     let asked = scene.ask(&question).await;
     let asked = asked.data();
@@ -171,8 +171,8 @@ async fn an_app_gets_onto_a_bot_by_its_owners_decision() {
 
 #[tokio::test]
 async fn the_page_names_app_bot_and_abilities_and_its_form_answers() {
-    let house = House::new().await;
-    let scene = house.scene().await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene().await;
     let path = format!("/api/auth/oauth/authorize?{}", query(&scene.question()));
     let browser = scene.eve.clone().with("Accept", "text/html");
     let page = browser.get(&path).await;
@@ -227,20 +227,20 @@ async fn the_page_names_app_bot_and_abilities_and_its_form_answers() {
     let allowed = submit("allow").await;
     assert!(parameter(allowed.header("location").unwrap(), "code").unwrap().starts_with("hubo_"));
     // A browser without a session is redirected to the sign-in page and back.
-    let stranger = house.app.stranger().with("Accept", "text/html").get(&path).await;
+    let stranger = fixture.app.stranger().with("Accept", "text/html").get(&path).await;
     assert_eq!(stranger.response.status(), 303);
     let sign_in = Url::parse("http://hub.test").unwrap().join(stranger.header("location").unwrap()).unwrap();
     assert_eq!(
         (sign_in.path(), parameter(sign_in.as_str(), "redirect").as_deref()),
         ("/login", Some(&*path))
     );
-    house.app.stranger().get(&path).await.error(401, "UNAUTHORIZED");
+    fixture.app.stranger().get(&path).await.error(401, "UNAUTHORIZED");
 }
 
 #[tokio::test]
 async fn the_page_speaks_chinese_to_who_prefers_it() {
-    let house = House::new().await;
-    let scene = house.scene().await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene().await;
     let browser =
         scene.eve.clone().with("Accept", "text/html").with("Accept-Language", "zh-CN,zh;q=0.9,en;q=0.8");
     let mut question = scene.question();
@@ -268,8 +268,8 @@ async fn the_page_speaks_chinese_to_who_prefers_it() {
 
 #[tokio::test]
 async fn a_bot_is_chosen_when_the_app_names_none() {
-    let house = House::new().await;
-    let scene = house.scene().await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene().await;
     let mut question = scene.question();
     question["bot_id"] = "".into();
     let asked = scene.ask(&question).await;
@@ -287,8 +287,8 @@ async fn a_bot_is_chosen_when_the_app_names_none() {
 
 #[tokio::test]
 async fn nothing_leads_to_an_address_that_was_not_registered() {
-    let house = House::new().await;
-    let scene = house.scene().await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene().await;
     let browser = scene.eve.clone().with("Accept", "text/html");
     for uri in [
         "https://app.example/cb",
@@ -324,9 +324,9 @@ async fn nothing_leads_to_an_address_that_was_not_registered() {
 
 #[tokio::test]
 async fn an_unlisted_app_does_not_exist_for_people_without_a_bot() {
-    let house = House::new().await;
-    let scene = house.scene().await;
-    let fay = house.app.user("fay").await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene().await;
+    let fay = fixture.app.user("fay").await;
     let mut question = scene.question();
     question.as_object_mut().unwrap().remove("bot_id");
     let path = format!("/api/auth/oauth/authorize?{}", query(&question));
@@ -340,8 +340,8 @@ async fn an_unlisted_app_does_not_exist_for_people_without_a_bot() {
 
 #[tokio::test]
 async fn a_question_that_is_not_right_is_refused() {
-    let house = House::new().await;
-    let scene = house.scene().await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene().await;
     for (field, value) in [
         ("code_challenge_method", "plain"),
         ("code_challenge_method", "s256"),
@@ -378,8 +378,8 @@ async fn a_question_that_is_not_right_is_refused() {
 
 #[tokio::test]
 async fn only_who_has_seen_the_question_answers_it() {
-    let house = House::new().await;
-    let scene = house.scene().await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene().await;
     let question = scene.question();
     let asked = scene.ask(&question).await;
     let consent = text(asked.data(), "consent").to_owned();
@@ -408,8 +408,8 @@ async fn only_who_has_seen_the_question_answers_it() {
 
 #[tokio::test]
 async fn a_code_is_good_for_its_app_its_address_and_its_verifier_for_a_minute() {
-    let house = House::new().await;
-    let scene = house.scene().await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene().await;
     let other = scene.bob.post("/api/apps", &json!({ "name": "Other", "redirect_uris": [CALLBACK] })).await;
     let other = text(other.data(), "id").to_owned();
     let code = scene.code().await;
@@ -460,7 +460,7 @@ async fn a_code_is_good_for_its_app_its_address_and_its_verifier_for_a_minute() 
     form["resource"] = "ignored".into();
     let basic =
         data_encoding::BASE64.encode(format!("{}:{}", scene.client_id, scene.client_secret).as_bytes());
-    let server = house.app.stranger().with("Authorization", &format!("Basic {basic}"));
+    let server = fixture.app.stranger().with("Authorization", &format!("Basic {basic}"));
     let body = query(&form);
     let granted = server
         .send(Method::POST, "/api/auth/oauth/token", |request| {
@@ -470,17 +470,17 @@ async fn a_code_is_good_for_its_app_its_address_and_its_verifier_for_a_minute() 
     assert_eq!(granted.response.status(), 200, "{}", granted.json);
     // To the second, by the hub's clock alone: what the app's says is not asked.
     let last = scene.code().await;
-    house.app.clock.advance(std::time::Duration::from_secs(59));
+    fixture.app.clock.advance(std::time::Duration::from_secs(59));
     assert_eq!(scene.exchange(&scene.exchange_body(&last)).await.response.status(), 200);
     let late = scene.code().await;
-    house.app.clock.advance(std::time::Duration::from_secs(60));
+    fixture.app.clock.advance(std::time::Duration::from_secs(60));
     rfc_error(&scene.exchange(&scene.exchange_body(&late)).await, 400, "invalid_grant");
 }
 
 #[tokio::test]
 async fn of_twenty_exchanges_one_wins_and_a_replay_ends_its_token() {
-    let house = House::new().await;
-    let scene = house.scene().await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene().await;
     let body = scene.exchange_body(&scene.code().await);
     let first = scene.exchange(&body).await;
     let token = text(&first.json, "access_token").to_owned();
@@ -503,8 +503,8 @@ async fn of_twenty_exchanges_one_wins_and_a_replay_ends_its_token() {
 
 #[tokio::test]
 async fn what_is_too_large_is_refused_before_it_is_read() {
-    let house = House::new().await;
-    let scene = house.scene().await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene().await;
     // The client is unauthenticated until the code is verified.
     let mut body = scene.exchange_body(&scene.code().await);
     body["resource"] = "x".repeat(20_000).into();
@@ -523,8 +523,8 @@ async fn what_is_too_large_is_refused_before_it_is_read() {
 
 #[tokio::test]
 async fn published_apps_find_both_under_their_own_paths() {
-    let house = House::new().await;
-    let scene = house.scene().await;
+    let fixture = Fixture::new().await;
+    let scene = fixture.scene().await;
     let path = format!("/api/apps/{}/oauth", scene.client_id);
     let asked =
         query(&json!({ "bot_id": BOT.to_string(), "state": "s", "code_challenge": challenge(VERIFIER) }));
@@ -536,7 +536,7 @@ async fn published_apps_find_both_under_their_own_paths() {
     let decided = scene.decide(&decision, text(asked.data(), "consent"), "allow").await;
     let code = parameter(text(decided.data(), "redirect_to"), "code").unwrap();
     let exchange = format!("{path}/exchange");
-    let server = house.app.stranger();
+    let server = fixture.app.stranger();
     let wrong = json!({ "code": code, "code_verifier": "v".repeat(43) });
     server.post(&exchange, &wrong).await.error(401, "INVALID_TOKEN");
     let right = json!({ "code": scene.code().await, "code_verifier": VERIFIER });
