@@ -139,6 +139,11 @@ async fn a_newcomer_gets_from_the_first_account_to_a_replay_without_a_terminal()
 }
 
 #[tokio::test]
+async fn a_newcomer_who_reads_chinese_does_all_of_it_on_a_phone() {
+    run("newcomer.mjs", &Demo::start().await, &[("SPOKEN", "zh".to_owned())]).await;
+}
+
+#[tokio::test]
 async fn a_model_answers_new_rows_are_announced_and_a_run_becomes_a_test() {
     let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/plugins/tagger.js");
     run("answers.mjs", &Demo::start().await, &[("PLUGIN", plugin.display().to_string())]).await;
