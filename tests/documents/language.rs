@@ -88,7 +88,7 @@ fn prose(code: &str) -> String {
 fn sentences(code: &str) -> String {
     let names = code.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<']).next());
     let sentences = names.filter(|name| name.matches('_').count() > 2);
-    sentences.map(|name| format!("\n{}", name.replace('_', " "))).collect()
+    sentences.flat_map(|name| ["\n".to_owned(), name.replace('_', " ")]).collect()
 }
 
 fn string_len(text: &str) -> usize {
