@@ -212,9 +212,8 @@ impl Poller {
             self.errors = 0;
             self.last_answer = now;
         }
-        let note =
-            answered && (self.failed || self.last_note.is_none_or(|last| now.since(last) >= NOTE_INTERVAL));
-        if !batch.messages.is_empty() || moved || note {
+        let note = answered && self.last_note.is_none_or(|last| now.since(last) >= NOTE_INTERVAL);
+        if !batch.messages.is_empty() || moved || (answered && self.failed) {
             let cursor = batch.cursor.clone();
             let span = spans::poll_batch(self.bot.lease.bot_id, batch.messages.len());
             let intake = self.inbox.accept(&self.bot, batch).instrument(span).await?;
@@ -226,6 +225,9 @@ impl Poller {
             if let Some(cursor) = cursor {
                 self.cursor = cursor;
             }
+        } else if note {
+            self.last_note = Some(now);
+            self.inbox.note_answer(&self.bot);
         }
         if answered {
             self.answered().await;

@@ -254,7 +254,7 @@ impl Due<'_> {
     async fn shift(&mut self, step: Step) -> Result<()> {
         let (after, until) = step.bounds();
         for sql in [
-            "UPDATE bots SET lease_until = lease_until + $1 WHERE lease_until > $2 AND lease_until < $3",
+            "UPDATE nodes SET lease_until = lease_until + $1 WHERE lease_until > $2 AND lease_until < $3",
             "UPDATE outbox SET expires_at = expires_at + $1 WHERE state IN ('queued', 'sending') AND expires_at > $2
                 AND expires_at < $3",
             "UPDATE deliveries SET due_at = due_at + $1 WHERE state IN ('pending', 'parked') AND due_at > $2

@@ -5,6 +5,7 @@
 #[path = "../../../support/http.rs"]
 #[expect(clippy::unwrap_used, dead_code, reason = "written for tests: what goes wrong ends the run")]
 mod http_caller;
+mod network;
 #[path = "../bench_delivery/process.rs"]
 #[expect(dead_code, reason = "shared with the other benchmark")]
 mod process;
@@ -65,7 +66,7 @@ const START: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 async fn main() -> Result<()> {
     let options = Options::parse();
     if options.role.is_some() {
-        return start::serve_network().await;
+        return network::serve().await;
     }
     if options.bots > 0 {
         let program = program::find(options.hub_server.as_deref())?;
@@ -207,8 +208,8 @@ async fn fill(url: &str, rows: u32, start: Timestamp) -> Result<()> {
          INSERT INTO users (id, username, display_name, email, role, status, created_at, updated_at)
             VALUES ('{user}', 'ada', 'Ada', '', 'admin', 'active', 0, 0);
          INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id, credentials,
-            credentials_rev, cursor, config_rev, lease_until, lease_fence, created_at)
-            VALUES ('{bot}', '{user}', 'bot', 'sim', 'pending', 0, 'bot@im.bot', '', 'sealed', 1, '', 0, 0, 0, 0);
+            credentials_rev, cursor, config_rev, lease_fence, created_at)
+            VALUES ('{bot}', '{user}', 'bot', 'sim', 'pending', 0, 'bot@im.bot', '', 'sealed', 1, '', 0, 0, 0);
          INSERT INTO channels (id, bot_id, name, enabled, key_hash, key_last4, filter, websocket, webhook, ai,
             on_plugin_error, lane_hold_s, last_seq, created_at, updated_at)
             VALUES ('{channel}', '{bot}', 'orders', 1, 'hash', 'last', '{{}}', '{{}}', '{{}}', '{{}}', 'retry', 60, 0,
