@@ -160,9 +160,11 @@ impl BotWork {
     /// Runs a part of the bot's work. If it panics, all of its work starts over.
     pub(super) fn run(self: &Arc<Self>, part: &'static str, work: impl Future<Output = ()> + Send + 'static) {
         let bot = Arc::clone(self);
+        // A future is stored once for each one that awaits it by value: in a box it takes up its size once per bot.
+        let work = AssertUnwindSafe(Box::pin(work));
         self.tasks.spawn(part, async move {
-            if AssertUnwindSafe(work).catch_unwind().await.is_err() {
-                bot.start_over(part).await;
+            if work.catch_unwind().await.is_err() {
+                Box::pin(bot.start_over(part)).await;
             }
         });
     }

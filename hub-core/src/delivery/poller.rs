@@ -123,7 +123,7 @@ impl Poller {
                 None => self.bot.set_status(BotStatus::Connecting, None).await,
                 Some(reason) => {
                     let reason = format!("{reason}; bind the bot again");
-                    if !self.wait_for_login(reason).await {
+                    if !Box::pin(self.wait_for_login(reason)).await {
                         return;
                     }
                 }
@@ -150,7 +150,7 @@ impl Poller {
             match next {
                 Next::Poll => {}
                 Next::End => break,
-                Next::VerifyLogin(reason) => match self.verify_login().await {
+                Next::VerifyLogin(reason) => match Box::pin(self.verify_login()).await {
                     Login::Works | Login::Unclear(_) => {}
                     Login::Expired => return Some(reason),
                     Login::Stopped => break,
@@ -171,7 +171,7 @@ impl Poller {
         failpoint!("poll.answered", passed);
         self.slow_down(asked, &answer).await;
         match answer {
-            Ok(batch) => match self.store(batch).await {
+            Ok(batch) => match Box::pin(self.store(batch)).await {
                 Ok(Intake::Done) => {}
                 Ok(Intake::Lost) => return Next::End,
                 Err(error) => {
