@@ -46,11 +46,21 @@ pub struct Extended {
     pub step: Option<Step>,
 }
 
-/// Bots that no living node has, in both dialects; `$1` is the time.
+/// The bots that no living node has, after `FROM`; `$1` is the time. `$dead` compares their node with those whose lease
+/// is over, in the form for which each database uses the index.
 macro_rules! free_bots {
-    () => {
-        "FROM bots WHERE (lease_owner IS NULL OR lease_owner IN (SELECT id FROM nodes WHERE lease_until <= $1))
-            AND EXISTS (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active')"
+    ($dead:literal) => {
+        concat!(
+            "bots WHERE (lease_owner IS NULL OR lease_owner ",
+            $dead,
+            ") AND EXISTS (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active')"
+        )
+    };
+    (sqlite) => {
+        free_bots!("IN (SELECT id FROM nodes WHERE lease_until <= $1)")
+    };
+    (postgres) => {
+        free_bots!("= ANY (ARRAY(SELECT id FROM nodes WHERE lease_until <= $1))")
     };
 }
 
@@ -76,12 +86,12 @@ impl Leases<'_> {
         let taken = sql!(self.0, all:
             concat!(
                 "UPDATE bots SET lease_owner = $2, lease_fence = lease_fence + 1, lease_name = NULLIF($4, '')
-                WHERE id IN (SELECT id ", free_bots!(), " LIMIT $3)
+                WHERE id IN (SELECT id FROM ", free_bots!(sqlite), " LIMIT $3)
                 RETURNING id AS bot_id, lease_fence AS fence"
             ),
             concat!(
                 "UPDATE bots SET lease_owner = $2, lease_fence = lease_fence + 1, lease_name = NULLIF($4, '')
-                WHERE id IN (SELECT id ", free_bots!(), " LIMIT $3 FOR UPDATE SKIP LOCKED)
+                WHERE id IN (SELECT id FROM ", free_bots!(postgres), " LIMIT $3 FOR UPDATE SKIP LOCKED)
                 RETURNING id AS bot_id, lease_fence AS fence"
             );
             now, node, i64::from(limit), name
@@ -145,7 +155,11 @@ impl Leases<'_> {
 
     /// Whether a bot is there for [`Leases::acquire`].
     pub async fn any_free(&mut self, now: Timestamp) -> Result<bool> {
-        let free: Option<i64> = sql!(self.0, optional_value: concat!("SELECT CAST(1 AS BIGINT) ", free_bots!(), " LIMIT 1"); now)?;
+        let free: Option<i64> = sql!(self.0, optional_value:
+            concat!("SELECT CAST(1 AS BIGINT) FROM ", free_bots!(sqlite), " LIMIT 1"),
+            concat!("SELECT CAST(1 AS BIGINT) FROM ", free_bots!(postgres), " LIMIT 1");
+            now
+        )?;
         Ok(free.is_some())
     }
 
@@ -224,18 +238,15 @@ impl Leases<'_> {
 macro_rules! bots_with_open {
     ($table:literal, $open:literal, $rest:literal) => {
         concat!(
+            // Not MIN: PostgreSQL may read all rows for the least of them, and not for the first one in their order.
             "WITH RECURSIVE busy (id) AS (
-                SELECT MIN(bot_id) FROM ",
-            $table,
-            " WHERE state IN ",
-            $open,
-            "
+                SELECT ''
                 UNION ALL
-                SELECT (SELECT MIN(bot_id) FROM ",
+                SELECT (SELECT bot_id FROM ",
             $table,
             " WHERE state IN ",
             $open,
-            " AND bot_id > busy.id)
+            " AND bot_id > busy.id ORDER BY bot_id LIMIT 1)
                 FROM busy WHERE busy.id IS NOT NULL)
             SELECT b.id FROM busy JOIN bots b ON b.id = busy.id WHERE b.lease_owner = $1",
             $rest

@@ -6,6 +6,7 @@
 #[path = "../bench_delivery/database.rs"]
 mod database;
 #[path = "../bench_growth/network.rs"]
+#[expect(dead_code, reason = "shared with the other benchmark")]
 mod network;
 mod options;
 #[path = "../bench_delivery/process.rs"]

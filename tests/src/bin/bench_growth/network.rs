@@ -18,7 +18,7 @@ use hub_core::{
     tasks::Tasks,
     time::{Clock, Stopwatch},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::{
@@ -98,23 +98,38 @@ pub async fn wait_polled(simulator: &Caller, bots: usize) -> Result<Duration> {
     Ok(watch.elapsed())
 }
 
+/// A bot: its owner, its id and the account behind it.
+pub struct Bound {
+    pub owner: Caller,
+    pub id: String,
+    pub wx_id: String,
+}
+
 /// Registers as many users as it takes, and logs the bots in.
-pub async fn bind(address: &str, simulator: &Caller, bots: usize, bots_of_user: usize) {
+pub async fn bind(address: &str, simulator: &Caller, bots: usize, bots_of_user: usize) -> Vec<Bound> {
     let users = stream::iter((0..bots).step_by(bots_of_user));
     let bind_of_user = |first: usize| async move {
         let user = json!({ "username": format!("user{first}"), "password": "correct horse battery staple" });
         let mut owner = Caller::stranger(&format!("http://{address}"));
         owner.sign_in("/api/auth/register", user).await;
+        let mut bound = Vec::new();
         for _ in first..bots.min(first + bots_of_user) {
             let bind = owner.post("/api/bots/bind/start", json!({ "network": "sim" })).await;
-            simulator.control("/_sim/confirm", Some(json!({ "qr_text": bind["qr_text"] }))).await;
+            let account =
+                simulator.control("/_sim/confirm", Some(json!({ "qr_text": bind["qr_text"] }))).await;
             let step = json!({ "bind_id": bind["bind_id"], "wait_ms": 2000 });
-            until("the login", async || {
+            let id = until("the login", async || {
                 let step = owner.post("/api/bots/bind/confirm", step.clone()).await;
-                (step["status"] == "confirmed").then_some(())
+                (step["status"] == "confirmed").then(|| text(&step["bot"]["id"]))
             })
             .await;
+            bound.push(Bound { owner: owner.clone(), id, wx_id: text(&account["wx_id"]) });
         }
+        bound
     };
-    users.for_each_concurrent(USERS_AT_A_TIME, bind_of_user).await;
+    users.map(bind_of_user).buffer_unordered(USERS_AT_A_TIME).concat().await
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
 }
