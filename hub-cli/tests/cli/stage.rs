@@ -13,6 +13,7 @@ use hub_core::{
     Hub,
     access::Actor,
     accounts::{ClientInfo, NewApiKey, NewUser},
+    bots::Message,
     config::HubConfig,
     data_dir,
     demo::{ADA, Demo, DemoListener, DemoReceiver, RECEIVER_HOST, connector, seed},
