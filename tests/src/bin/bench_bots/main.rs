@@ -87,13 +87,13 @@ async fn measure(
     let watch = Stopwatch::start();
     let (process, _) = node(0).start().await?;
     network::wait_polled(&simulator, bots).await?;
-    let start = (watch.elapsed(), process.cpu(), place.cpu() - before);
+    let start = (watch.elapsed(), process.cpu(), place.cpu().saturating_sub(before));
 
     Clock::system().sleep(SETTLE).await;
     let (hub, server, watch) = (process.cpu(), place.cpu(), Stopwatch::start());
     Clock::system().sleep(Duration::from_secs(options.seconds)).await;
     let share = |cpu: Duration| 100.0 * cpu.as_secs_f64() / watch.elapsed().as_secs_f64();
-    let idle = (share(process.cpu() - hub), share(place.cpu() - server));
+    let idle = (share(process.cpu().saturating_sub(hub)), share(place.cpu().saturating_sub(server)));
     let each = anonymous(&process).saturating_sub(empty) / u64::try_from(bots)?.max(1);
 
     // The second node is there when the first one dies; SQLite has one node, which is started again.

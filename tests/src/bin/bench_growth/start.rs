@@ -153,5 +153,5 @@ async fn write(process: &Process, simulator: &Caller, bound: &[Bound], url: &str
         Clock::system().sleep(INTERVAL).await;
     }
     database.close().await?;
-    Ok((process.cpu() - before) / u32::try_from(WRITTEN)?)
+    Ok(process.cpu().saturating_sub(before) / u32::try_from(WRITTEN)?)
 }
