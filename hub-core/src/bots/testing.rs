@@ -139,7 +139,7 @@ pub(super) struct World {
 
 impl World {
     pub async fn open() -> Self {
-        Self::with(HubConfig { max_bots: 6, max_outbox_per_peer: 100, ..HubConfig::default() }).await
+        Self::with(HubConfig { max_bots_per_user: 6, max_outbox_per_peer: 100, ..HubConfig::default() }).await
     }
 
     pub async fn with(config: HubConfig) -> Self {
