@@ -168,6 +168,8 @@ pub(super) async fn run(
         let outcome = AssertUnwindSafe(outcome).catch_unwind().await;
         // Who waited for an answer finds it gone; the committer goes on.
         let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("the committer panicked")));
+        // What a panic left here may be stored already, and must not be written again as a repeat.
+        batch.clear();
         if outcome.is_err() {
             stats.failures.fetch_add(1, Ordering::Relaxed);
         }
