@@ -102,6 +102,12 @@ macro_rules! failpoint {
         #[cfg(feature = "failpoints")]
         let _ = crate::failpoints::reach($point).await;
     };
+    ($point:literal, called by $caller:expr) => {
+        #[cfg(feature = "failpoints")]
+        crate::failpoints::reach_blocking($point, $caller)?;
+        #[cfg(not(feature = "failpoints"))]
+        let _ = $caller;
+    };
 }
 
 pub mod access;

@@ -144,6 +144,14 @@ pub struct Stamp {
     pub followed: Option<Followed>,
 }
 
+impl Stamp {
+    /// Whether the clock was not set since.
+    pub(super) fn is_current(self, now: Reading) -> bool {
+        let readings = [Some(self.read), self.followed.map(|followed| followed.reading)];
+        readings.into_iter().flatten().all(|reading| reading.step_to(now).is_none())
+    }
+}
+
 /// What the nodes of a database noted of the clock that they share.
 #[derive(Debug, Clone, Copy)]
 pub struct Noted {
@@ -223,8 +231,7 @@ impl Due<'_> {
 
     /// [`Noted::step_for`] an outcome that this transaction stores. The database is asked only around a step.
     pub(super) async fn step_for(&mut self, stamp: Stamp, now: Reading) -> Result<Option<Step>> {
-        let readings = [Some(stamp.read), stamp.followed.map(|followed| followed.reading)];
-        if readings.into_iter().flatten().all(|reading| reading.step_to(now).is_none()) {
+        if stamp.is_current(now) {
             return Ok(None);
         }
         Ok(self.noted().await?.and_then(|noted| noted.step_for(stamp, now)))

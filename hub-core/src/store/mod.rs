@@ -49,6 +49,7 @@ pub(crate) mod conn;
 pub mod contacts;
 pub mod deliveries;
 pub mod demo;
+mod direct;
 pub mod due;
 pub mod external_accounts;
 mod fan_out;
@@ -198,7 +199,7 @@ impl Store {
     /// # Errors
     /// `UNAVAILABLE` when the commit failed; then nothing of the batch is stored.
     pub async fn accept(&self, batch: inbox::Accept) -> Result<inbox::Accepted> {
-        self.writer.ask(|reply| Command::Accept(batch, reply)).await
+        self.writer.ask(|reply| Command::Accept(Arc::new(batch), reply)).await
     }
 
     /// Stores the outcome of an attempt: state, trace, replies and next due time in one transaction.
