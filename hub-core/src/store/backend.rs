@@ -357,6 +357,7 @@ macro_rules! all_migrations {
             19 "0019_retention_indexes",
             20 "0020_message_lists",
             21 "0021_replays",
+            22 "0022_ilink",
         )
     };
 }

@@ -54,6 +54,7 @@ pub mod external_accounts;
 mod fan_out;
 pub mod fault;
 pub mod idempotency;
+pub mod ilink;
 pub mod inbox;
 pub mod installations;
 pub mod leases;
