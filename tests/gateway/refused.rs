@@ -4,7 +4,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::stage::{Program, Stage, forged_token, reply, texts};
-use crate::support::{http::Caller, hub_process::HubProcess};
+use crate::support::{
+    http::{Caller, until},
+    hub_process::HubProcess,
+};
 
 fn is_expired(answer: &Value) -> bool {
     *answer == json!({ "errcode": -14, "errmsg": "session timeout" })
@@ -36,7 +39,14 @@ async fn tokens_cursors_and_context_tokens_of_others_are_refused_and_lose_nothin
     let shown = stage.outbound(1).await;
     assert_eq!((shown.len(), &shown[0]["text"]), (1, &json!("hello")));
 
-    // A quote of that reply names it by the id that the program got.
+    // A quote of that reply names it by the id that the program got, once the hub has stored that of the network.
+    let list = format!("/api/bots/{}/messages", stage.bot);
+    until("the outcome of the send", async || {
+        let messages = stage.ada.get(&list).await;
+        let mut messages = messages["items"].as_array().unwrap().iter();
+        messages.any(|message| message["status"] == "sent").then_some(())
+    })
+    .await;
     let quoted = json!({ "type": 1, "text_item": { "text": "which?" },
         "ref_msg": { "svr_id": shown[0]["message_id"] } });
     let message = json!({ "messages": [{ "wx_id": stage.wx_id, "items": [quoted] }] });
