@@ -103,7 +103,7 @@ impl Gateway<'_> {
         Ok(Reply::json(&json!({"ret": 0, "upload_full_url": url, "upload_param": param})))
     }
 
-    fn permit(&self, param: &str) -> Option<Permit> {
+    fn permit(self, param: &str) -> Option<Permit> {
         let sealed = String::from_utf8(BASE64URL_NOPAD.decode(param.as_bytes()).ok()?).ok()?;
         let text = self.ctx.sealer.open(PERMIT_PLACE, &Sealed::from(sealed)).ok()?;
         let permit: Permit = serde_json::from_str(text.expose()).ok()?;
@@ -111,7 +111,7 @@ impl Gateway<'_> {
     }
 
     /// Bytes that the upload of a request may have; `None` unless it was permitted.
-    pub(super) fn permitted_upload(&self, uri: &Uri) -> Option<u64> {
+    pub(super) fn permitted_upload(self, uri: &Uri) -> Option<u64> {
         let query = parse_query(uri.query());
         let param = query.iter().find(|(name, _)| name == "encrypted_query_param")?;
         self.permit(&param.1).map(|permit| permit.size)

@@ -111,7 +111,7 @@ impl Gateway<'_> {
         })))
     }
 
-    fn token(&self, login: &str, client: IlinkClientId) -> Secret {
+    fn token(self, login: &str, client: IlinkClientId) -> Secret {
         let bytes = self.ctx.sealer.derive("token of an iLink client", &format!("{login}\n{client}"));
         token_of_bytes(TokenKind::IlinkClient, bytes)
     }

@@ -46,9 +46,8 @@ impl Rendering<'_> {
                     None => continue,
                 },
                 (MessageKind::Text, _) => text_item(part.text.as_deref().unwrap_or_default()),
-                (MessageKind::Other, _) => continue,
-                (_, Some(file)) => self.file_item(part, file),
-                (_, None) => continue,
+                (_, Some(file)) if part.is_file() => self.file_item(part, file),
+                _ => continue,
             };
             for (name, value) in [
                 ("create_time_ms", json!(at)),
@@ -145,6 +144,6 @@ fn text_item(text: &str) -> Map<String, Value> {
 /// The id of a message for programs of the network, whose ids are numbers above 2^53.
 pub(super) fn number_of(id: MessageId) -> u64 {
     let hash: [u8; 32] = Sha256::digest(id.as_u128().to_be_bytes()).into();
-    let [a, b, c, d, e, f, g, h, ..] = hash;
-    u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 2 | 1 << 62
+    let start = hash.first_chunk().map_or(0, |start| u64::from_be_bytes(*start));
+    start >> 2 | 1 << 62
 }

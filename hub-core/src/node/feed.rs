@@ -111,6 +111,8 @@ impl ChannelState {
     fn of(pulse: &PulseRow, now: Timestamp) -> Self {
         let old = pulse.old_key_until.filter(|until| now < *until);
         let old = old.and(pulse.old_key_hash.as_ref());
+        let ilink = serde_json::from_str::<IlinkSettings>(&pulse.ilink);
+        let has_ilink = ilink.is_ok_and(|ilink| ilink.enabled);
         Self {
             name: pulse.name.clone(),
             bot_status: pulse.bot_status,
@@ -123,10 +125,11 @@ impl ChannelState {
                 .flatten()
                 .map(|hash| KeyMark::of(hash.as_str()))
                 .collect(),
-            ilink_tokens: serde_json::from_str::<IlinkSettings>(&pulse.ilink)
-                .is_ok_and(|ilink| ilink.enabled)
-                .then(|| pulse.ilink_tokens.iter().map(|hash| KeyMark::of(hash)).collect())
-                .unwrap_or_default(),
+            ilink_tokens: if has_ilink {
+                pulse.ilink_tokens.iter().map(|hash| KeyMark::of(hash)).collect()
+            } else {
+                Vec::new()
+            },
         }
     }
 

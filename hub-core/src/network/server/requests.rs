@@ -187,10 +187,11 @@ impl UploadRequest {
     /// -2 when a field has the wrong type or form, or one that is always needed is missing.
     pub(crate) fn read(json: &Map<String, Value>) -> Result<Option<Self>, Reply> {
         let read = Self::read_fields(json).ok_or_else(|| Reply::refuse(-2, "invalid arguments"))?;
-        Ok(read)
+        let (upload, is_complete) = read;
+        Ok(is_complete.then_some(upload))
     }
 
-    fn read_fields(json: &Map<String, Value>) -> Option<Option<Self>> {
+    fn read_fields(json: &Map<String, Value>) -> Option<(Self, bool)> {
         let number = |name| json.get(name).and_then(Value::as_u64);
         let hex = |name| Some(text_of(json, name)).filter(|text| is_hex32(text)).map(str::to_ascii_lowercase);
         let filekey = match json.get("filekey") {
@@ -215,8 +216,9 @@ impl UploadRequest {
         let to_user_id = json.get("to_user_id")?.as_str()?.to_owned();
         let (raw_size, size) = (number("rawsize")?, number("filesize")?);
         let (raw_md5, aes_key) = (hex("rawfilemd5")?, hex("aeskey")?);
-        let Some(filekey) = filekey.filter(|_| no_need_thumb.is_some()) else { return Some(None) };
-        Some(Some(Self { to_user_id, media_type, raw_size, size, raw_md5, aes_key, filekey, thumb }))
+        let is_complete = filekey.is_some() && no_need_thumb.is_some();
+        let filekey = filekey.unwrap_or_default();
+        Some((Self { to_user_id, media_type, raw_size, size, raw_md5, aes_key, filekey, thumb }, is_complete))
     }
 }
 

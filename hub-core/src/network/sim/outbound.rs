@@ -148,18 +148,18 @@ impl World {
     pub(super) fn send_message(
         &mut self,
         env: &Env<'_>,
-        wx_id: String,
+        wx_id: &str,
         send: &SendRequest<'_>,
         shadow: Option<Shadow>,
     ) -> Answer {
-        let content = self.read_content(env, &wx_id, send)?;
-        if let Some(sent) = self.repeat_of(env, &wx_id, send.client_id) {
+        let content = self.read_content(env, wx_id, send)?;
+        if let Some(sent) = self.repeat_of(env, wx_id, send.client_id) {
             self.outbox.count_repeat(sent.n);
             return Ok(accepted(sent.message_id, shadow));
         }
-        self.check_permission(env, &wx_id, send)?;
+        self.check_permission(env, wx_id, send)?;
         if send.client_id.is_empty() {
-            self.violations.record(env, Some(&wx_id), ViolationKind::NoClientId, "sendmessage");
+            self.violations.record(env, Some(wx_id), ViolationKind::NoClientId, "sendmessage");
         }
         let message_id = self.next_id(env.random);
         let known = shadow.is_none_or(|shadow| shadow.message_id);
@@ -168,7 +168,7 @@ impl World {
         let note = shadow.map(|_| "shadow").or(content.note).or(unfinished.then_some("message_state 1"));
         let n = self.outbox.push(env.config.caps.outbound, |n| Outbound {
             n,
-            wx_id: wx_id.clone(),
+            wx_id: wx_id.to_owned(),
             to_user_id: to.to_owned(),
             text: content.text,
             client_id: client_id.to_owned(),
@@ -182,7 +182,7 @@ impl World {
             repeats: 0,
             raw: Value::Object(msg.clone()),
         });
-        if let Some(account) = self.accounts.get_mut(&wx_id) {
+        if let Some(account) = self.accounts.get_mut(wx_id) {
             if let Some(peer) = account.peers.get_mut(to) {
                 peer.sends += 1;
             }

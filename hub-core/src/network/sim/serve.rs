@@ -136,7 +136,7 @@ impl Backend for Simulated<'_> {
     }
 
     async fn send_message(&self, wx_id: String, send: SendRequest<'_>) -> Answer {
-        self.simulator.act(|world, env| world.send_message(env, wx_id, &send, self.shadow))
+        self.simulator.act(|world, env| world.send_message(env, &wx_id, &send, self.shadow))
     }
 
     async fn get_config(&self, wx_id: String, user_id: &str) -> Answer {
