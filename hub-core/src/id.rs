@@ -70,6 +70,7 @@ kinds! {
     AppEventId = AppEvent("evt_", "event");
     AppCallId = AppCall("cal_", "API call");
     InstallationId = Installation("ins_", "app on this bot");
+    IlinkClientId = IlinkClient("ilc_", "iLink client");
     SocketId = Socket("sock_", "socket");
 }
 

@@ -136,6 +136,7 @@ pub mod events;
 pub mod failpoints;
 pub mod file_type;
 pub mod filter;
+pub mod gateway;
 pub mod hub;
 pub mod id;
 pub mod idempotency;

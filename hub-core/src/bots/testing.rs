@@ -192,7 +192,7 @@ impl World {
         ))
         .await;
         let owner_id = owner.user().unwrap().user_id;
-        Actor::Channel(ChannelActor { channel_id, bot_id, owner_id, key: KeyMark::default() })
+        Actor::Channel(ChannelActor { channel_id, bot_id, owner_id, key: KeyMark::default(), ilink: None })
     }
 
     /// A bot whose account belongs to `person`.

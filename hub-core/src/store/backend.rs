@@ -358,6 +358,7 @@ macro_rules! all_migrations {
             20 "0020_message_lists",
             21 "0021_replays",
             22 "0022_node_leases",
+            23 "0023_ilink",
         )
     };
 }

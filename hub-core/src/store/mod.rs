@@ -55,6 +55,7 @@ pub mod external_accounts;
 mod fan_out;
 pub mod fault;
 pub mod idempotency;
+pub mod ilink;
 pub mod inbox;
 pub mod installations;
 pub mod leases;
