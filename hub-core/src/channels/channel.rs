@@ -243,20 +243,20 @@ impl ChannelPatch {
         if let Change::Set(handle) = &self.handle {
             check_handle(&mut problems, Some(handle));
         }
-        check_options(&mut problems, &self.options(ChannelOptions::default()));
+        check_options(&mut problems, &self.options(&ChannelOptions::default()));
         problems.finish()
     }
 
     /// Changes a row. The patch was checked.
     pub(super) fn apply(self, record: &mut ChannelRecord) {
-        record.options = self.options(std::mem::take(&mut record.options));
+        record.options = self.options(&record.options);
         record.name = self.name.unwrap_or_else(|| std::mem::take(&mut record.name));
         record.handle = self.handle.apply(record.handle.as_ref()).cloned();
         record.enabled = self.enabled.unwrap_or(record.enabled);
     }
 
     /// The options after the change.
-    fn options(&self, current: ChannelOptions) -> ChannelOptions {
+    fn options(&self, current: &ChannelOptions) -> ChannelOptions {
         ChannelOptions {
             on_plugin_error: self.on_plugin_error.unwrap_or(current.on_plugin_error),
             lane_hold_s: self.lane_hold_s.unwrap_or(current.lane_hold_s),
