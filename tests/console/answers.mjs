@@ -1,5 +1,5 @@
-// A model that the person's program runs answers in a channel: its test on the page, new rows that a screen reader is
-// told of, and the run of a plugin that is downloaded as a test.
+// A model that the person's program runs answers in a channel: its test on the page, new rows that are announced to
+// screen readers, and the run of a plugin that is downloaded as a test.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';

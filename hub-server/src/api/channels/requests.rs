@@ -74,7 +74,7 @@ impl From<CreateChannel> for NewChannel {
 }
 
 /// A change of a channel; absent fields keep their values.
-#[derive(Debug, Default, Object)]
+#[derive(Debug, Object)]
 #[oai(deny_unknown_fields, example)]
 pub struct UpdateChannel {
     /// Display name, 1 to 64 characters.

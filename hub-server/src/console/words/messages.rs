@@ -44,7 +44,7 @@ pub(in crate::console) struct Messages {
     pub(in crate::console) kind: &'static str,
     pub(in crate::console) kinds: fn(MessageKind) -> &'static str,
     pub(in crate::console) status: &'static str,
-    /// What a stored status means; `None` for one that has no word.
+    /// What a status means.
     pub(in crate::console) statuses: fn(MessageStatus) -> &'static str,
     pub(in crate::console) quoted: &'static str,
     pub(in crate::console) files: &'static str,
