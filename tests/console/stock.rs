@@ -76,8 +76,10 @@ fn rows(bot: &str, channel: &str, messages: u32, start: i64) -> String {
         format!("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {count})")
     };
     let (tail, people) = ("'0000000000000000'", (messages / 50).max(200));
-    let steps =
-        json!([step("received", start, &json!({ "msg_type": "text" })), step("filter", start, &json!({}))]);
+    let steps = json!([
+        step("received", "inbox", start, &json!({ "msg_type": "text" })),
+        step("filter", "filter", start, &json!({}))
+    ]);
     let all = numbers(messages);
     // Each tenth of the traces failed, the last one with them.
     format!(
@@ -98,9 +100,9 @@ fn rows(bot: &str, channel: &str, messages: u32, start: i64) -> String {
     )
 }
 
-fn step(name: &str, at: i64, detail: &Value) -> Value {
+fn step(name: &str, kind: &str, at: i64, detail: &Value) -> Value {
     let at = Timestamp::from_millis(at).to_string();
-    json!({ "name": name, "kind": "test", "status": "ok", "started_at": at, "duration_ms": 1, "detail": detail })
+    json!({ "name": name, "kind": kind, "status": "ok", "started_at": at, "duration_ms": 1, "detail": detail })
 }
 
 /// A hundred requests with their responses.
@@ -111,7 +113,10 @@ fn steps(start: i64) -> Value {
         let sent = json!({ "attempt": n, "method": "POST", "url": "https://receiver.example/hook",
             "headers": headers, "body": body });
         let received = json!({ "status": 500, "headers": headers, "body": format!("attempt {n} failed") });
-        [step("request", start + n * 60_000, &sent), step("response", start + n * 60_000 + 20, &received)]
+        [
+            step("request", "webhook", start + n * 60_000, &sent),
+            step("response", "webhook", start + n * 60_000 + 20, &received),
+        ]
     };
     (1..=100).flat_map(request).collect()
 }
