@@ -8,7 +8,7 @@
 //! `.ci/run clients` installs them outside the checkout; a test whose client is missing is skipped, in CI it fails.
 
 mod aimock;
-mod foreign;
+pub mod foreign;
 pub mod installed;
 mod likeness;
 mod mcp;

@@ -14,6 +14,7 @@ mod examples;
 mod fault_proxy;
 mod faults;
 mod fuzzing;
+mod gateway;
 mod identity;
 mod ilink;
 mod openapi;

@@ -66,6 +66,7 @@ mod demo;
 mod due;
 mod external_accounts;
 mod idempotency;
+mod ilink;
 mod inbox;
 mod installations;
 mod leases;

@@ -7,7 +7,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
@@ -142,6 +142,32 @@ pub(crate) async fn reach(point: &'static str) -> Result<()> {
             Ok(())
         }
         Some(Act::Freeze) => std::future::pending().await,
+    }
+}
+
+/// A point is reached on a thread that may block. To stay there permanently is to fail once the caller is gone.
+///
+/// # Errors
+/// What [`Act::Fail`] means.
+///
+/// # Panics
+/// As [`reach`].
+pub(crate) fn reach_blocking(point: &'static str, caller: &Weak<()>) -> Result<()> {
+    let failed = || Error::new(ErrorCode::Unavailable, format!("failpoint {point}"));
+    match act_at(point) {
+        None => Ok(()),
+        Some(Act::Fail) => Err(failed()),
+        Some(Act::Panic) => panic!("failpoint {point}"),
+        Some(Act::Stall(pause)) => {
+            std::thread::sleep(pause);
+            Ok(())
+        }
+        Some(Act::Freeze) => {
+            while caller.strong_count() > 0 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(failed())
+        }
     }
 }
 

@@ -52,6 +52,7 @@ use crate::{
     error::{Error, ErrorCode, Problems, Result},
     event_feed::{EventFeed, EventQuery},
     events::Event,
+    gateway::Gateway,
     id::Ids,
     media::{Links, Media, MediaConfig, MediaStore},
     model::revocation::Revoked,
@@ -110,6 +111,11 @@ impl Hub {
     /// Channels and their settings.
     pub fn channels(&self) -> Channels<'_> {
         Channels::new(&self.ctx)
+    }
+
+    /// The iLink gateway: programs that speak the network's protocol to the hub.
+    pub fn gateway(&self) -> Gateway<'_> {
+        Gateway::new(&self.ctx)
     }
 
     /// The marketplace of plugins, their review and installation.

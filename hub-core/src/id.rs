@@ -70,6 +70,7 @@ kinds! {
     AppEventId = AppEvent("evt_", "event");
     AppCallId = AppCall("cal_", "API call");
     InstallationId = Installation("ins_", "app on this bot");
+    IlinkClientId = IlinkClient("ilc_", "iLink client");
     SocketId = Socket("sock_", "socket");
 }
 
@@ -96,10 +97,37 @@ impl<K: Kind> Id<K> {
         self.0.0
     }
 
+    /// The printed form, without an allocation.
+    pub fn text(self) -> IdText {
+        let mut text = IdText { bytes: [0; IdText::MAX_LEN], len: K::PREFIX.len() + ulid::ULID_LEN };
+        let mut digits = [0; ulid::ULID_LEN];
+        self.0.array_to_str(&mut digits);
+        text.bytes[..K::PREFIX.len()].copy_from_slice(K::PREFIX.as_bytes());
+        text.bytes[K::PREFIX.len()..text.len].copy_from_slice(&digits);
+        text
+    }
+
     /// When it was made, by the clock of the node that made it.
     pub fn made_at(self) -> Timestamp {
         // 48 bits are left.
         Timestamp::from_millis(i64::try_from(self.as_u128() >> 80).unwrap_or(i64::MAX))
+    }
+}
+
+/// The printed form of an id, see [`Id::text`].
+#[derive(Debug, Clone, Copy)]
+pub struct IdText {
+    bytes: [u8; Self::MAX_LEN],
+    len: usize,
+}
+
+impl IdText {
+    /// Of the longest prefix.
+    const MAX_LEN: usize = 5 + ulid::ULID_LEN;
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len]).expect("prefixes and digits are ASCII")
     }
 }
 
@@ -225,6 +253,8 @@ mod tests {
     fn reads_what_it_prints_and_nothing_else() {
         let id = BotId::from_u128(0x0199_0000_0000_1234_5678_9abc_def0_1234);
         assert_eq!(id.to_string().parse::<BotId>().unwrap(), id);
+        assert_eq!(id.text().as_str(), id.to_string());
+        assert_eq!(SocketId::MAX.text().as_str(), SocketId::MAX.to_string());
         let digits = id.to_string()[4..].to_owned();
         for wrong in [
             format!("ch_{digits}"),

@@ -69,6 +69,7 @@
 //! | one file, in and out | [`max_inbound`](media::MediaLimits::max_inbound), [`max_outbound`](media::MediaLimits::max_outbound) | it fails alone; `PAYLOAD_TOO_LARGE` |
 //! | files of one user | [`max_per_owner`](media::MediaLimits::max_per_owner) | `CONFLICT`; inbound files fail alone |
 //! | open outbox items per person | [`max_outbox_per_peer`](config::HubConfig::max_outbox_per_peer) | `RATE_LIMITED` |
+//! | bots of a user | [`max_bots_per_user`](config::HubConfig::max_bots_per_user) | a further login is refused |
 //! | API keys of a user | 50 | `CONFLICT` |
 //! | hints, events and revocations for slow listeners | 1,024 each | the oldest are lost; polling finds the rest |
 //! | events kept for clients that continue | 4,096 | the client is notified, and reads its lists again |
@@ -101,6 +102,12 @@ macro_rules! failpoint {
         #[cfg(feature = "failpoints")]
         let _ = crate::failpoints::reach($point).await;
     };
+    ($point:literal, called by $caller:expr) => {
+        #[cfg(feature = "failpoints")]
+        crate::failpoints::reach_blocking($point, $caller)?;
+        #[cfg(not(feature = "failpoints"))]
+        let _ = $caller;
+    };
 }
 
 pub mod access;
@@ -129,6 +136,7 @@ pub mod events;
 pub mod failpoints;
 pub mod file_type;
 pub mod filter;
+pub mod gateway;
 pub mod hub;
 pub mod id;
 pub mod idempotency;

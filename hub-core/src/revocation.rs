@@ -112,6 +112,7 @@ mod tests {
             bot_id: bot,
             owner_id: user,
             key: KeyMark::default(),
+            ilink: None,
         });
         let on_bot = Actor::App(AppActor {
             installation_id: installation,

@@ -96,6 +96,8 @@ pub enum TokenKind {
     QrPoll,
     /// The ticket for the session of a confirmed login by QR code.
     QrExchange,
+    /// The token of a program that speaks the iLink protocol to the hub.
+    IlinkClient,
 }
 
 impl TokenKind {
@@ -117,6 +119,7 @@ impl TokenKind {
             Self::Qr => "hubq_",
             Self::QrPoll => "hubp_",
             Self::QrExchange => "hubx_",
+            Self::IlinkClient => "hubl_",
         }
     }
 }
@@ -168,10 +171,15 @@ impl fmt::Debug for TokenHash {
 
 /// A fresh token: 256 random bits and a checksum behind the kind's prefix, in lower-case base32.
 pub fn new_token(kind: TokenKind, random: &Random) -> Secret {
-    let body: [u8; 32] = random.bytes();
+    token_of_bytes(kind, random.bytes())
+}
+
+/// The token of 256 bits: those of [`new_token`] are random, others come from [`Sealer::derive`].
+pub(crate) fn token_of_bytes(kind: TokenKind, mut body: [u8; 32]) -> Secret {
     let mut bytes = [0; 36];
     bytes[..32].copy_from_slice(&body);
     bytes[32..].copy_from_slice(&crc32fast::hash(&body).to_be_bytes());
+    body.zeroize();
     let token = Secret::new(format!("{}{}", kind.prefix(), base32().encode(&bytes)));
     bytes.zeroize();
     token

@@ -13,7 +13,9 @@ use crate::{
     api::{Api, qr_login::QrSockets},
     below, console, docs,
     edge::Edge,
-    files, login_page,
+    files,
+    gateway::{self, Gateway},
+    login_page,
     mcp::Mcp,
     metrics,
     metrics_page::MetricsPage,
@@ -39,7 +41,8 @@ fn page_paths() -> Vec<(&'static str, Vec<Method>)> {
     let files = PAGES.iter().chain(&login_page::PATHS).chain(&oauth_complete::PATHS);
     let files = files.filter(|path| **path != login_page::SIGN_IN).map(|path| (*path, vec![Method::GET]));
     let forms = [(login_page::SIGN_IN, vec![Method::GET, Method::POST])];
-    files.chain(forms).chain(console::paths()).collect()
+    let ilink = gateway::PATHS.iter().map(|(path, methods)| (*path, methods.to_vec()));
+    files.chain(forms).chain(console::paths()).chain(ilink).collect()
 }
 
 /// All routes, inside the [edge](crate::edge).
@@ -61,7 +64,8 @@ pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> 
         .nest("/docs", docs::pages())
         .nest("/login", login_page::pages())
         .nest("/oauth", oauth_complete::pages());
-    let pages = console::routes(pages);
+    let ilink = Gateway { hub: hub.clone(), settings: settings.clone(), limits: Arc::clone(&limits) };
+    let pages = console::routes(pages).at("/ilink/*path", ilink.clone()).at("/c2c/*path", ilink);
     // By name, since a wildcard at the root would swallow the pages.
     let api = Arc::new(service.into_endpoint());
     let routes = ["/api/*path", "/bot/*path", "/healthz", "/readyz"]

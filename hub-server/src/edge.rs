@@ -17,7 +17,7 @@ use crate::{
     body_cap, console,
     credentials::Presented,
     envelope::{ApiError, Refusal},
-    files,
+    files, gateway,
     headers::{REQUEST_ID, RequestId, set_headers},
     login_page,
     look::Look,
@@ -134,7 +134,9 @@ impl<E: Endpoint> Edge<E> {
     /// Checks of the head: size, then rate.
     fn admit(&self, request: &mut Request) -> Result<(), ApiError> {
         let content_type = request.header(header::CONTENT_TYPE);
-        let max = if files::brings_file(request.method(), request.uri().path(), content_type) {
+        let path = request.uri().path();
+        let brings_file = files::brings_file(request.method(), path, content_type) || path == gateway::UPLOAD;
+        let max = if brings_file {
             self.hub.context().config.media.max_outbound + FORM_OVERHEAD
         } else {
             self.settings.max_body
@@ -146,7 +148,8 @@ impl<E: Endpoint> Edge<E> {
         // Forms in which a password can be guessed.
         let is_sign_in_form =
             [login_page::SIGN_IN, console::CONFIRM].contains(&path) && request.method() == Method::POST;
-        if path.starts_with("/api") || is_app_call(path) || console::is_page(path) || is_sign_in_form {
+        let is_call = path.starts_with("/api") || is_app_call(path) || gateway::is_call(path);
+        if is_call || console::is_page(path) || is_sign_in_form {
             let network = client.network();
             let presented = Presented::of(request.headers(), self.settings.is_https());
             let credential = presented.any().map(hub_core::secret::Secret::expose);

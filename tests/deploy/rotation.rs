@@ -68,12 +68,13 @@ async fn every_secret_is_resealed_and_not_while_a_node_runs() {
     let home = home(&db, folder.path()).await;
     let old = keys_in_use(&home).await;
     let far = i64::MAX / 2;
-    db.sql(format!("UPDATE bots SET lease_owner = 'node', lease_until = {far}")).await;
+    db.sql(format!("INSERT INTO nodes (id, lease_until) VALUES ('node', {far})")).await;
+    db.sql("UPDATE bots SET lease_owner = 'node'").await;
     let refused = rotate_key(&home, None, &Random::seeded(5)).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Unavailable);
     assert!(!folder.path().join("secret.key.new").exists(), "nothing has begun");
     // The lease of a node that died is over.
-    db.sql("UPDATE bots SET lease_until = 1").await;
+    db.sql("UPDATE nodes SET lease_until = 1").await;
     let rotated = rotate_key(&home, None, &Random::seeded(5)).await.unwrap();
     assert_eq!((rotated.sealed, rotated.unreadable), (CONTACTS as u64 + 2, 0));
     assert_eq!(old, BTreeSet::from([rotated.old_key]));

@@ -22,7 +22,7 @@ const ORDER: [(&str, &str); 3] = [
         media_store node context                                            # what every operation gets
         audit revocation idempotency app_status event_feed
         accounts media traces bots apps plugins admin channels              # nouns
-        delivery backup upkeep hub                                          # what works with them
+        gateway delivery backup upkeep hub                                          # what works with them
         demo presets testing replay                                         # what works with a hub
         ",
     ),
@@ -31,6 +31,7 @@ const ORDER: [(&str, &str); 3] = [
         "
         paths client rate_limit envelope headers body_cap wire              # HTTP
         files serve metrics settings
+        gateway
         app_calls credentials look
         api mcp older_paths oauth_complete webhook_payload openapi docs     # endpoints
         console login_page                                                  # pages

@@ -107,6 +107,17 @@ pub const TABLE: &[Entry] = &[
     entry("setChannelFilter", |_| json!({ "keywords": ["order"] }), 200),
     entry("testChannelFilter", |_| json!({ "filter": { "keywords": ["order"] }, "last": 10 }), 200),
     entry("setWebSocketSink", |_| json!({ "enabled": true }), 200),
+    entry("setIlinkSink", |_| json!({ "enabled": true }), 200),
+    entry("listIlinkClients", none, 200),
+    // No client is logged in, and no program shows a code.
+    entry("deleteIlinkClient", none, 404),
+    entry("openIlinkLogin", |_| json!({ "login_id": "unknown" }), 404),
+    entry(
+        "confirmIlinkLogin",
+        |stage| json!({ "login_id": "unknown", "channel_id": stage.known("channelId") }),
+        404,
+    ),
+    entry("rejectIlinkLogin", |_| json!({ "login_id": "unknown" }), 404),
     entry("setWebhookSink", |_| json!({ "enabled": true, "url": "http://receiver.test/hook" }), 200),
     entry("testWebhookSink", none, 200),
     entry("listChannelClients", none, 200),

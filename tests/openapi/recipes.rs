@@ -77,7 +77,7 @@ const WANTED: [(&str, &str); 7] = [
 ];
 
 /// Operations whose right answer here is a refusal that otherwise means that a recipe is wrong.
-const REFUSED: [(&str, u16, &str); 15] = [
+const REFUSED: [(&str, u16, &str); 19] = [
     ("startExternalLogin", 404, "the hub has no provider"),
     ("finishExternalLogin", 404, "the hub has no provider"),
     ("unlinkAccount", 404, "nothing is linked"),
@@ -88,6 +88,10 @@ const REFUSED: [(&str, u16, &str); 15] = [
     ("getTraceCase", 404, "no plugin ran in the trace"),
     ("getReplay", 404, "the replay of the example was never started"),
     ("deleteChannelClient", 404, "no client is connected"),
+    ("deleteIlinkClient", 404, "no client is logged in"),
+    ("openIlinkLogin", 404, "no program shows a code"),
+    ("confirmIlinkLogin", 404, "no program shows a code"),
+    ("rejectIlinkLogin", 404, "no program shows a code"),
     ("scanSimBind", 404, "the simulator is another process"),
     ("sendSimMessage", 404, "the simulator is another process"),
     ("getSimOutbound", 404, "the simulator is another process"),

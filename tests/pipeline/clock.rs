@@ -152,7 +152,7 @@ async fn a_node_whose_leases_are_not_renewed_is_not_ready_and_delivers_nothing()
     is_delivered(&hub, &bot, "first").await;
     assert_eq!(readiness(&hub).await.0, 200);
     hub.sql(
-        "CREATE TRIGGER no_renewal BEFORE UPDATE OF lease_until ON bots
+        "CREATE TRIGGER no_renewal BEFORE UPDATE OF lease_until ON nodes
          BEGIN SELECT RAISE(ABORT, 'no renewal'); END",
     )
     .await;

@@ -21,8 +21,8 @@ async fn a_start_takes_every_bot_without_waiting_between_rounds() {
     for n in 1..=BOTS {
         hub.sql(format!(
             "INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id,
-                credentials, credentials_rev, cursor, config_rev, lease_until, lease_fence, created_at)
-            SELECT '{}', id, 'Shop', 'none', 'online', 0, 'wx{n}', 'ann{n}', '', 0, '', 0, 0, 0, 0 FROM users",
+                credentials, credentials_rev, cursor, config_rev, lease_fence, created_at)
+            SELECT '{}', id, 'Shop', 'none', 'online', 0, 'wx{n}', 'ann{n}', '', 0, '', 0, 0, 0 FROM users",
             BotId::from_u128(n)
         ))
         .await;

@@ -6,7 +6,7 @@ use hub_core::{
     id::{BotId, UserId},
     page::PageRequest,
     secret::Sealed,
-    store::bots::{NewBot, NewLogin},
+    store::bots::{Answered, NewBot, NewLogin},
 };
 
 use super::scene::{HOSTILE_TEXTS, accept_one, lease, stage};
@@ -25,6 +25,7 @@ contract!("bots": {
     reconnecting_is_refused_for_an_expired_login => [reconnect, resume],
     a_status_is_the_lease_holders_and_follows_the_one_before => [set_status],
     polls_are_noted_by_the_lease_holder => [note_poll],
+    answers_of_many_bots_are_noted_at_once => [note_answers],
 });
 
 fn login(name: &str) -> NewLogin {
@@ -275,6 +276,26 @@ async fn polls_are_noted_by_the_lease_holder(db: &Db) {
     assert!(note(fence, None, None).await);
     let bot = db.store.read().await.unwrap().bots().find(None, id).await.unwrap().unwrap();
     assert_eq!((bot.last_poll_at, bot.last_error), (Some(START), None));
+}
+
+async fn answers_of_many_bots_are_noted_at_once(db: &Db) {
+    let owner = db.user("ada").await;
+    let (mine, taken, late) = (db.bot(owner).await, db.bot(owner).await, db.bot(owner).await);
+    let leases = lease(db).await.1;
+    commit!(db, |tx| tx.bots().note_poll(mine, 1, None, Some("timeout")).await).unwrap();
+    let answered =
+        |bot_id, fence, seconds| Answered { bot_id, fence, at: START + Duration::from_secs(seconds) };
+    let answers = vec![answered(mine, leases[&mine].fence, 1), answered(taken, leases[&taken].fence - 1, 2)];
+    commit!(db, |tx| tx.bots().note_answers(&answers).await).unwrap();
+    commit!(db, |tx| tx.bots().note_answers(&[]).await).unwrap();
+    let mut read = db.store.read().await.unwrap();
+    let mut last_poll = async |id| {
+        let bot = read.bots().find(None, id).await.unwrap().unwrap();
+        (bot.last_poll_at, bot.last_error)
+    };
+    assert_eq!(last_poll(mine).await, (Some(START + Duration::from_secs(1)), None));
+    assert_eq!(last_poll(taken).await, (None, None), "another node has it");
+    assert_eq!(last_poll(late).await, (None, None));
 }
 
 async fn bots_are_listed_by_status(db: &Db) {

@@ -35,6 +35,7 @@ const CASES: &[(&str, super::Covered)] = &[
     ("messages", super::messages::COVERED),
     ("outbox", super::outbox::COVERED),
     ("passkeys", super::passkeys::COVERED),
+    ("ilink", super::ilink::COVERED),
     ("qr_logins", super::qr_logins::COVERED),
     ("replays", super::replays::COVERED),
     ("plugins", super::plugins::COVERED),

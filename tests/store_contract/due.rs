@@ -42,13 +42,11 @@ async fn a_step_of_the_clock_moves_due_times_and_leases_once(db: &Db) {
     let due_at = ahead + HOUR;
     let ends = due_at.as_millis();
     db.sql(format!("UPDATE deliveries SET state = 'parked', due_at = {ends}")).await;
-    let other = db.bot(db.user("bob").await).await;
-    db.sql(format!("UPDATE bots SET lease_owner = '{node}', lease_until = {ends} WHERE id = '{other}'"))
-        .await;
+    db.sql(format!("INSERT INTO nodes (id, lease_until) VALUES ('{node}', {ends})")).await;
     let stored = async || {
         let sql = format!(
             "SELECT CAST(due_at AS TEXT) FROM deliveries
-             UNION ALL SELECT CAST(lease_until AS TEXT) FROM bots WHERE id = '{other}'"
+             UNION ALL SELECT CAST(lease_until AS TEXT) FROM nodes WHERE id = '{node}'"
         );
         let texts = db.texts(sql).await;
         texts.iter().map(|text| Timestamp::from_millis(text.parse().unwrap())).collect::<Vec<_>>()

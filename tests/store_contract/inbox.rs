@@ -1,11 +1,27 @@
 //! Accepting batches; `Store::accept`.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
-use futures_util::future::join_all;
-use hub_core::{page::PageRequest, store::inbox::Accepted};
+use futures_util::future::{join, join_all};
+use hub_core::{
+    page::PageRequest,
+    store::{
+        deliveries::{DeliveryState, Finished},
+        due::{Reading, Stamp},
+        inbox::{Accept, Accepted},
+    },
+    time::Clock,
+};
 
-use super::scene::{HOSTILE_TEXTS, accept_one, add_channel, batch, message, scope, stage, taken};
+use super::{
+    deliveries::finished,
+    scene::{
+        HOSTILE_TEXTS, accept_one, add_channel, batch, message, scope, stage, step_reasons, taken, with_ai,
+    },
+};
 use crate::support::database::{Db, START};
 
 contract!("inbox": {
@@ -16,9 +32,49 @@ contract!("inbox": {
     old_rules_store_nothing => [],
     an_empty_batch_moves_the_cursor_only => [],
     texts_come_back_as_they_were => [],
+    plain_messages_and_outcomes_take_one_trip => [],
 });
 
 pub const ON_STORE: super::Covered = ("mod", &[&["accept"]]);
+
+async fn plain_messages_and_outcomes_take_one_trip(db: &Db) {
+    let on = stage(db).await;
+    let stats = db.store.stats();
+    let trips = || stats.direct.load(Ordering::Relaxed);
+    let before = trips();
+    let (_, delivery, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
+    assert_eq!(trips(), before + 1);
+    let reading = Reading { at: Clock::system().instant(), wall: db.store.now() };
+    let stamp = Stamp { read: reading, followed: None };
+    let outcome = Finished { stamp, ..finished(&on, delivery, trace, DeliveryState::Done) };
+    db.store.finish(Arc::new(outcome.clone())).await.unwrap();
+    assert_eq!(trips(), before + 2);
+    assert_eq!(step_reasons(db, trace).await, ["received", "request"]);
+    // Together, and the outcome for the second time: it counts once.
+    let (next, _) = taken(db, message(db, on.bot, "bob", "2", "hi"), on.channel, 0);
+    let accepting = db.store.accept(batch(&on.lease, None, vec![next]));
+    let (accepted, stored) = join(accepting, db.store.finish(Arc::new(outcome))).await;
+    assert_eq!((accepted.unwrap(), stored.unwrap()), (Accepted::Stored(vec![Some(vec![2])]), ()));
+    assert!(trips() > before + 2);
+    assert_eq!(step_reasons(db, trace).await, ["received", "request"]);
+    // Two sinks of one trace.
+    let (both, webhook) = taken(db, message(db, on.bot, "cid", "3", "hi"), on.channel, 0);
+    let (both, ai) = with_ai(db, both);
+    let trace = both.routes[0].trace.id;
+    db.store.accept(batch(&on.lease, None, vec![both])).await.unwrap();
+    let outcome = |id| Finished { stamp, ..finished(&on, id, trace, DeliveryState::Done) };
+    let (one, other) =
+        join(db.store.finish(Arc::new(outcome(webhook))), db.store.finish(Arc::new(outcome(ai)))).await;
+    one.unwrap();
+    other.unwrap();
+    assert_eq!(step_reasons(db, trace).await, ["received", "request", "request"]);
+    let status = db.text(format!("SELECT status FROM traces WHERE id = '{trace}'")).await;
+    assert_eq!(status.as_deref(), Some("ok"));
+    // Under old rules nothing is stored, nor does the cursor move.
+    let stale = Accept { config_rev: 7, ..batch(&on.lease, Some("stale"), Vec::new()) };
+    assert_eq!(db.store.accept(stale).await.unwrap(), Accepted::Stale);
+    assert_eq!(cursor(db).await, "1");
+}
 
 async fn row_counts(db: &Db) -> Vec<i64> {
     let mut counts = Vec::new();

@@ -13,6 +13,7 @@ contract!("leases": {
     every_bot_goes_to_one_of_many_nodes => [acquire, held],
     a_lease_runs_out_and_the_fence_grows => [acquire, held, renew],
     a_renewed_lease_is_not_taken => [acquire, renew],
+    a_node_that_is_over_and_has_no_bot_is_forgotten => [acquire, renew],
     a_bot_shows_its_nodes_name_or_id => [acquire],
     released_leases_are_free_at_once => [release, void_all],
     a_released_lease_is_free_unless_it_was_lost => [give_up],
@@ -105,6 +106,18 @@ async fn a_renewed_lease_is_not_taken(db: &Db) {
     assert_eq!(renewed.iter().map(|lease| (lease.bot_id, lease.fence)).collect::<Vec<_>>(), [(bot, 1)]);
     assert_eq!(acquire(db, second, LEASE * 8, 9).await, []);
     assert_eq!(acquire(db, second, LEASE * 9, 9).await, [(bot, 2)]);
+}
+
+async fn a_node_that_is_over_and_has_no_bot_is_forgotten(db: &Db) {
+    let bot = db.bot(db.user("ada").await).await;
+    let (first, second): (NodeId, NodeId) = (db.ids.next(), db.ids.next());
+    acquire(db, first, Duration::ZERO, 9).await;
+    assert_eq!(acquire(db, second, LEASE, 0).await, [], "it may take none");
+    assert_eq!(db.count("nodes").await, 2, "the first one still has a bot");
+    assert_eq!(acquire(db, second, LEASE, 9).await, [(bot, 2)]);
+    assert_eq!(db.count("nodes").await, 1);
+    assert!(commit!(db, |tx| tx.leases().renew(first, START + LEASE * 2).await).unwrap().is_empty());
+    assert_eq!(acquire(db, first, LEASE, 9).await, [], "the bot stays where it is");
 }
 
 async fn a_bot_shows_its_nodes_name_or_id(db: &Db) {

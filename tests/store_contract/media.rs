@@ -20,7 +20,7 @@ contract!("media": {
     a_repeated_message_brings_no_second_file => [of_messages],
     a_gone_message_leaves_its_files_to_be_swept => [settle, loose, delete],
     an_upload_is_taken_once_and_in_time => [insert, begin_upload, end_upload, bytes_of],
-    a_send_takes_its_file_and_no_other_send_gets_it => [insert, find, loose],
+    a_send_takes_its_file_and_no_other_send_gets_it => [insert, find, loose, rename_unsent],
     texts_are_stored_as_they_are => [insert, find],
 });
 
@@ -197,6 +197,13 @@ async fn a_send_takes_its_file_and_no_other_send_gets_it(db: &Db) {
     let row = upload(db, on.owner, on.bot, MediaState::Ready);
     let kept = KeptFile { id: row.id, kind: row.kind, file_name: row.file_name.clone(), size: 100 };
     commit!(db, |tx| tx.media().insert(&row).await).unwrap();
+    let rename = async |name: &'static str, kind| {
+        commit!(db, |tx| tx.media().rename_unsent(kept.id, name, kind).await).unwrap();
+        let row = find(db, kept.id).await;
+        (row.file_name, row.kind)
+    };
+    assert_eq!(rename("b.bin", MessageKind::File).await, ("b.bin".to_owned(), MessageKind::File));
+    let named = rename("a.png", MessageKind::Image).await;
     let part = || NewPart { file: Some(kept.clone()), ..part(db) };
     let mut first = outbound(db, on.bot, "ann", "first", &["caption"]);
     first.parts.push(part());
@@ -204,6 +211,7 @@ async fn a_send_takes_its_file_and_no_other_send_gets_it(db: &Db) {
     second.parts.push(part());
     let ids = [first.message_id, second.message_id];
     commit!(db, |tx| tx.outbox().enqueue(&[first, second]).await).unwrap();
+    assert_eq!(rename("c.bin", MessageKind::File).await, named, "it was sent");
     let row = find(db, kept.id).await;
     assert_eq!(row.message_id, Some(ids[0]));
     assert_eq!((row.item, row.expires_at), (1, Timestamp::from_millis(0)));

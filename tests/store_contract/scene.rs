@@ -64,6 +64,7 @@ pub fn channel(db: &Db, bot_id: BotId, name: &str) -> ChannelRecord {
         key_last4: "last".to_owned(),
         filter: "{}".to_owned(),
         websocket: "{}".to_owned(),
+        ilink: "{}".to_owned(),
         webhook: "{}".to_owned(),
         webhook_secret: None,
         webhook_old_secret: None,

@@ -76,7 +76,8 @@ async fn nodes_that_use_the_database_are_listed(db: &Db) {
     let stage = stage(db).await;
     // A lease of the test's clock is long over for a server, which looks at its own.
     let far = i64::MAX / 2;
-    db.sql(format!("UPDATE bots SET lease_owner = 'node', lease_until = {far}")).await;
+    db.sql(format!("INSERT INTO nodes (id, lease_until) VALUES ('node', {far})")).await;
+    db.sql("UPDATE bots SET lease_owner = 'node'").await;
     assert!(upkeep.has_leases().await.unwrap());
     let bots = upkeep.bots().await.unwrap();
     assert_eq!(bots.iter().map(|bot| bot.0.clone()).collect::<Vec<_>>(), [stage.bot.to_string()]);

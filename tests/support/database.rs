@@ -161,9 +161,9 @@ impl Db {
         let id: BotId = self.ids.next();
         self.sql(format!(
             "INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id, credentials,
-                credentials_rev, cursor, config_rev, lease_until, lease_fence, created_at)
+                credentials_rev, cursor, config_rev, lease_fence, created_at)
              VALUES ('{id}', '{owner}', 'bot', 'sim', 'pending', 0, '{id}@im.bot', '{id}@person', 'sealed', 1, '', 0,
-                0, 0, 0)"
+                0, 0)"
         ))
         .await;
         id

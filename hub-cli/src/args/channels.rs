@@ -2,8 +2,8 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{
-    ChannelPluginsCommand, Confirm, Ends, Fields, HubArgs, ListArgs, SetAiArgs, SetFilterArgs,
-    SetWebSocketArgs, SetWebhookArgs, TestFilterArgs,
+    ChannelPluginsCommand, Confirm, Ends, Fields, HubArgs, IlinkClientsArgs, IlinkLoginArgs, IlinkUrlArgs,
+    ListArgs, SetAiArgs, SetFilterArgs, SetIlinkArgs, SetWebSocketArgs, SetWebhookArgs, TestFilterArgs,
 };
 
 /// Manage the channels of a bot
@@ -22,6 +22,10 @@ pub enum ChannelsCommand {
     SetWebhook(Box<SetWebhookArgs>),
     SetWebsocket(Box<SetWebSocketArgs>),
     SetAi(Box<SetAiArgs>),
+    SetIlink(Box<SetIlinkArgs>),
+    IlinkUrl(IlinkUrlArgs),
+    IlinkClients(IlinkClientsArgs),
+    IlinkLogin(IlinkLoginArgs),
     SetFilter(Box<SetFilterArgs>),
     TestFilter(Box<TestFilterArgs>),
     #[command(subcommand)]

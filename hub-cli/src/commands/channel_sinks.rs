@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{channels::state, read_file, secret::first_line, waterfall};
 use crate::{
     args::{
-        FilterFlags, SetAiArgs, SetFilterArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile,
+        FilterFlags, SetAiArgs, SetFilterArgs, SetIlinkArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile,
         TestFilterArgs, Which,
     },
     client::{ChannelRef, Client, read},
@@ -62,6 +62,18 @@ pub async fn set_websocket(args: SetWebSocketArgs, cx: &Context) -> Result<(), F
     draft.put("allowed_origins", args.allow_origin);
     let channel = draft.store(&client, place).await?;
     let text = format!("websocket {}", state(&channel["websocket"]));
+    print(channel, &text, &cx.printer)
+}
+
+pub async fn set_ilink(args: SetIlinkArgs, cx: &Context) -> Result<(), Failure> {
+    let client = cx.hub(&args.hub).await?;
+    let (place, channel) = find(&client, &args.which).await?;
+    let mut draft = Draft::of(&channel, Part::Ilink, args.settings.file.as_deref())?;
+    draft.switch(&args.settings, false);
+    draft.put("max_clients", args.max_clients);
+    draft.put("idle_days", args.idle_days);
+    let channel = draft.store(&client, place).await?;
+    let text = format!("ilink {}", state(&channel["ilink"]));
     print(channel, &text, &cx.printer)
 }
 
@@ -143,6 +155,7 @@ async fn ping(client: &Client, place: ChannelRef) -> Result<Trace, Failure> {
 enum Part {
     Webhook,
     WebSocket,
+    Ilink,
     Ai,
     Filter,
 }
@@ -153,6 +166,7 @@ impl Part {
         match self {
             Self::Webhook => "webhook",
             Self::WebSocket => "websocket",
+            Self::Ilink => "ilink",
             Self::Ai => "ai",
             Self::Filter => "filter",
         }

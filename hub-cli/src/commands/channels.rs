@@ -19,8 +19,9 @@ pub async fn list(args: ChannelsListArgs, cx: &Context) -> Result<(), Failure> {
     let path = format!("/api/bots/{}/channels", client.bot(&args.bot).await?);
     let page = client.list(&path, &[], &args.list.page).await?;
     let row = |channel: &Value| {
-        let sinks =
-            ["websocket", "webhook", "ai"].into_iter().filter(|sink| channel[sink]["enabled"] == true);
+        let sinks = ["websocket", "ilink", "webhook", "ai"]
+            .into_iter()
+            .filter(|sink| channel[sink]["enabled"] == true);
         let sinks: Vec<_> = sinks.collect();
         vec![
             cell(channel, "id"),

@@ -15,6 +15,7 @@ mod demo;
 mod doctor;
 mod events;
 mod help;
+mod ilink;
 mod listen;
 mod login;
 mod man;
@@ -108,6 +109,10 @@ async fn dispatch(command: Command, cx: &Context) -> Result<Exit, Failure> {
             channel_sinks::set_websocket(*args, cx).await?;
         }
         Command::Channels(ChannelsCommand::SetAi(args)) => channel_sinks::set_ai(*args, cx).await?,
+        Command::Channels(ChannelsCommand::SetIlink(args)) => channel_sinks::set_ilink(*args, cx).await?,
+        Command::Channels(ChannelsCommand::IlinkUrl(args)) => ilink::url(args, cx).await?,
+        Command::Channels(ChannelsCommand::IlinkClients(args)) => ilink::clients(args, cx).await?,
+        Command::Channels(ChannelsCommand::IlinkLogin(args)) => ilink::login(args, cx).await?,
         Command::Channels(ChannelsCommand::SetFilter(args)) => channel_sinks::set_filter(*args, cx).await?,
         Command::Channels(ChannelsCommand::TestFilter(args)) => channel_sinks::test_filter(*args, cx).await?,
         Command::Channels(ChannelsCommand::Plugins(command)) => channel_plugins::run(command, cx).await?,

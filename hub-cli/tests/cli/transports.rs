@@ -40,11 +40,19 @@ const READS: [(&str, &[&str]); 26] = [
 ];
 
 /// The same, of what a server counts or writes down while it is asked.
-const READS_OF_CHANGING_VALUES: [(&str, &[&str]); 3] =
-    [("stats", &[]), ("audit list", &["--limit", "1"]), ("ai-config show", &[])];
+const READS_OF_CHANGING_VALUES: [(&str, &[&str]); 5] = [
+    ("stats", &[]),
+    ("audit list", &["--limit", "1"]),
+    ("ai-config show", &[]),
+    // The public URL contains the port that the server got.
+    ("channels ilink-url", &["demo", "--bot", "demo"]),
+    ("channels ilink-clients", &["demo", "--bot", "demo"]),
+];
 
 /// Commands that change something, work without a hub, or work on its files alone.
-const OTHERS: [&str; 83] = [
+const OTHERS: [&str; 85] = [
+    "channels set-ilink",
+    "channels ilink-login",
     "demo",
     "login",
     "logout",

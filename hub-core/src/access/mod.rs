@@ -9,7 +9,7 @@ use hub_macros::FromRow;
 
 use crate::{
     error::{Error, ErrorCode, Reason, Result},
-    id::{AppId, BotId, ChannelId, InstallationId, KeyId, SessionId, UserId},
+    id::{AppId, BotId, ChannelId, IlinkClientId, InstallationId, KeyId, SessionId, UserId},
     secret::KeyMark,
     words::words,
 };
@@ -56,8 +56,10 @@ pub struct ChannelActor {
     pub bot_id: BotId,
     /// The bot's owner.
     pub owner_id: UserId,
-    /// Which key it came with: what it holds open ends with that key.
+    /// Which key or token it came with: what it holds open ends with that.
     pub key: KeyMark,
+    /// The program with this token, rather than one with the channel's API key.
+    pub ilink: Option<IlinkClientId>,
 }
 
 /// An app on a bot.
@@ -197,6 +199,7 @@ impl Actor {
     pub fn principal(&self) -> String {
         match self {
             Self::User(user) => user.user_id.to_string(),
+            Self::Channel(ChannelActor { ilink: Some(id), .. }) => id.to_string(),
             Self::Channel(channel) => channel.channel_id.to_string(),
             Self::App(app) => app.installation_id.to_string(),
             Self::Operator => "operator".to_owned(),

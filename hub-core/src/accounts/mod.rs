@@ -88,7 +88,8 @@ impl<'h> Accounts<'h> {
                     let audited = tx.audit().delete_before(audited, limit).await?;
                     let flows = tx.sign_in_flows().delete_expired(alive.now, limit).await?;
                     let qr_logins = tx.qr_logins().delete_expired(alive.now, limit).await?;
-                    Ok(sessions + one_time + keys + told + audited + flows + qr_logins)
+                    let ilink_logins = tx.ilink().delete_expired_logins(alive.now, limit).await?;
+                    Ok(sessions + one_time + keys + told + audited + flows + qr_logins + ilink_logins)
                 })
             })
             .await

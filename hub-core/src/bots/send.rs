@@ -150,6 +150,7 @@ impl Bots<'_> {
         };
         let caller = match actor {
             Actor::App(_) => StepKind::App,
+            Actor::Channel(client) if client.ilink.is_some() => StepKind::Ilink,
             Actor::Channel(_) => StepKind::Channel,
             Actor::User(_) | Actor::Operator => StepKind::Api,
         };

@@ -139,7 +139,7 @@ pub(super) struct World {
 
 impl World {
     pub async fn open() -> Self {
-        Self::with(HubConfig { max_bots: 6, max_outbox_per_peer: 100, ..HubConfig::default() }).await
+        Self::with(HubConfig { max_bots_per_user: 6, max_outbox_per_peer: 100, ..HubConfig::default() }).await
     }
 
     pub async fn with(config: HubConfig) -> Self {
@@ -192,7 +192,7 @@ impl World {
         ))
         .await;
         let owner_id = owner.user().unwrap().user_id;
-        Actor::Channel(ChannelActor { channel_id, bot_id, owner_id, key: KeyMark::default() })
+        Actor::Channel(ChannelActor { channel_id, bot_id, owner_id, key: KeyMark::default(), ilink: None })
     }
 
     /// A bot whose account belongs to `person`.

@@ -12,7 +12,9 @@ use crate::{
     model::{
         channel::{ChannelHealth, ChannelOptions, ChannelRecord, NewKey, OnPluginError, decode, encode},
         handle::Handle,
-        sinks::{AiSettings, AiUpdate, Change, WebSocketSettings, WebhookSettings, WebhookUpdate},
+        sinks::{
+            AiSettings, AiUpdate, Change, IlinkSettings, WebSocketSettings, WebhookSettings, WebhookUpdate,
+        },
         trace::DeliveryState,
     },
     plugins::InstalledPlugin,
@@ -45,6 +47,9 @@ pub struct Channel {
     pub filter: Filter,
     /// The WebSocket sink.
     pub websocket: WebSocketSettings,
+    /// The iLink sink.
+    #[serde(default)]
+    pub ilink: IlinkSettings,
     /// The webhook sink; off also when the hub switched it off by itself.
     pub webhook: WebhookSettings,
     /// Whether the webhook sink has a secret.
@@ -116,6 +121,8 @@ pub struct NewChannel {
     pub filter: Filter,
     /// The WebSocket sink.
     pub websocket: WebSocketSettings,
+    /// The iLink sink.
+    pub ilink: IlinkSettings,
     /// The webhook sink.
     pub webhook: Option<WebhookUpdate>,
     /// The AI sink.
@@ -133,6 +140,7 @@ impl NewChannel {
             enabled: true,
             filter: Filter::default(),
             websocket: WebSocketSettings::default(),
+            ilink: IlinkSettings::default(),
             webhook: None,
             ai: None,
             options: ChannelOptions::default(),
@@ -164,6 +172,7 @@ impl NewChannel {
         let webhook =
             note(&mut problems, "webhook", webhook.unwrap_or_else(|| Ok(WebhookSettings::default())));
         note(&mut problems, "websocket", self.websocket.validate());
+        note(&mut problems, "ilink", self.ilink.validate());
         let ai = self.ai.as_ref().map(|ai| ai.validate(&ctx.egress));
         let ai = note(&mut problems, "ai", ai.unwrap_or_else(|| Ok(AiSettings::default())));
         problems.finish()?;
@@ -176,6 +185,7 @@ impl NewChannel {
             key_last4: key.last4.clone(),
             filter: encode(&self.filter)?,
             websocket: encode(&self.websocket)?,
+            ilink: encode(&self.ilink)?,
             webhook: encode(&webhook)?,
             webhook_secret: None,
             webhook_old_secret: None,
@@ -266,6 +276,7 @@ pub(super) fn show(
         webhook: record.webhook()?,
         filter: decode(&record.filter)?,
         websocket: decode(&record.websocket)?,
+        ilink: decode(&record.ilink)?,
         ai: decode(&record.ai)?,
         api_key_prefix: key_prefix(&record.key_last4),
         webhook_has_secret: record.webhook_secret.is_some(),

@@ -42,7 +42,7 @@ use crate::{
     model::{
         channel::encode,
         revocation::Revoked,
-        sinks::{AiSource, AiUpdate, WebSocketSettings, WebhookUpdate},
+        sinks::{AiSource, AiUpdate, IlinkSettings, WebSocketSettings, WebhookUpdate},
     },
     page::{Page, PageRequest},
     plugins::InstalledPlugin,
@@ -230,6 +230,26 @@ impl<'h> Channels<'h> {
         let json = encode(websocket)?;
         self.change(actor, bot_id, id, Aftermath::Nothing, move |record| {
             record.websocket = json;
+            Ok(())
+        })
+        .await
+    }
+
+    /// Replaces the iLink sink's settings. Clients that are logged in stay so when fewer are admitted.
+    ///
+    /// # Errors
+    /// `INVALID_PARAMS` with every bad field, `NOT_FOUND`.
+    pub async fn set_ilink(
+        &self,
+        actor: &Actor,
+        bot_id: BotId,
+        id: ChannelId,
+        ilink: IlinkSettings,
+    ) -> Result<Channel> {
+        ilink.validate()?;
+        let json = encode(&ilink)?;
+        self.change(actor, bot_id, id, Aftermath::Nothing, move |record| {
+            record.ilink = json;
             Ok(())
         })
         .await

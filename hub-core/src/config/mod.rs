@@ -44,8 +44,8 @@ pub struct HubConfig {
     pub session_lifetime: Duration,
     /// Password hashes computed at the same time; beyond that, and 64 waiting, logins get `RATE_LIMITED`.
     pub password_hashers: usize,
-    /// Bots per user.
-    pub max_bots: u32,
+    /// Bots per user; a further login is refused.
+    pub max_bots_per_user: u32,
     /// Channels per bot.
     pub max_channels: u32,
     /// Longest text of a message to send, in bytes.
@@ -131,7 +131,7 @@ impl Default for HubConfig {
             session_idle: 7 * DAY,
             session_lifetime: 30 * DAY,
             password_hashers: 2,
-            max_bots: 20,
+            max_bots_per_user: 20,
             max_channels: 50,
             max_text: 64 * 1024,
             trace_retention: 7 * DAY,

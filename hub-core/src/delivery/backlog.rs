@@ -8,6 +8,7 @@ use tokio::sync::MutexGuard;
 
 use super::{
     bot::{BotWork, Unloaded},
+    bots::Bots,
     job::{Job, open_job},
     queue::Queue,
     routing::lane_of,
@@ -44,6 +45,7 @@ pub(super) struct Backlog {
     pub(super) sealer: Sealer,
     pub(super) shared_clock: Arc<SharedClock>,
     pub(super) queue: Arc<Queue>,
+    pub(super) bots: Arc<Bots>,
 }
 
 impl Backlog {
@@ -68,7 +70,10 @@ impl Backlog {
     async fn scan_locked(&self, bot: &BotWork, unloaded: MutexGuard<'_, Unloaded>) {
         match AssertUnwindSafe(self.try_scan(bot, unloaded)).catch_unwind().await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => bot.report("the backlog could not be read", &error),
+            Ok(Err(error)) => {
+                self.bots.scan_later(bot.lease.bot_id);
+                bot.report("the backlog could not be read", &error);
+            }
             Err(_) => bot.start_over("backlog scan").await,
         }
     }

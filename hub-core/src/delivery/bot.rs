@@ -54,8 +54,8 @@ pub struct BotWork {
     pub(super) suspect: AtomicBool,
     /// The last number each channel's log gave out.
     pub(super) seqs: Mutex<HashMap<ChannelId, i64>>,
-    /// How long the lease is ours.
-    pub(super) validity: Watched<Validity>,
+    /// How long the lease of this node is ours; one for all its bots.
+    validity: Arc<Watched<Validity>>,
 }
 
 /// How long a lease is ours, by both clocks of this node: the wall clock may have been set back, and the monotonic
@@ -79,7 +79,7 @@ impl Validity {
 }
 
 impl BotWork {
-    /// Connects to the network as the bot, under a lease of this validity. Nothing of its work is
+    /// Connects to the network as the bot, under a lease of this node. Nothing of its work is
     /// in memory yet.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl BotWork {
         lease: &Lease,
         work: &WorkRow,
         network: Arc<dyn Network>,
-        validity: Validity,
+        validity: &Arc<Watched<Validity>>,
     ) -> Result<Self> {
         let credentials = credentials::open(&ctx.sealer, lease.bot_id, &work.credentials)?;
         let channels = channels::load(ctx, lease.bot_id).await?;
@@ -110,7 +110,7 @@ impl BotWork {
             status: Mutex::new(Some((work.status, None))),
             suspect: AtomicBool::new(false),
             seqs: Mutex::default(),
-            validity: Watched::new(validity),
+            validity: Arc::clone(validity),
         })
     }
 
@@ -127,11 +127,6 @@ impl BotWork {
     /// `false` after a request to reconnect, until the next poll.
     pub(super) fn is_status_known(&self) -> bool {
         self.status.lock().unwrap_or_else(PoisonError::into_inner).is_some()
-    }
-
-    /// Whether the lease was renewed in time.
-    pub(super) fn has_valid_lease(&self) -> bool {
-        self.validity.get().holds(&self.ctx.clock)
     }
 
     /// Waits while the lease has expired and was not renewed; `false` when the work for the bot ends.
@@ -165,9 +160,11 @@ impl BotWork {
     /// Runs a part of the bot's work. If it panics, all of its work starts over.
     pub(super) fn run(self: &Arc<Self>, part: &'static str, work: impl Future<Output = ()> + Send + 'static) {
         let bot = Arc::clone(self);
+        // A future is stored once for each one that awaits it by value: in a box it takes up its size once per bot.
+        let work = AssertUnwindSafe(Box::pin(work));
         self.tasks.spawn(part, async move {
-            if AssertUnwindSafe(work).catch_unwind().await.is_err() {
-                bot.start_over(part).await;
+            if work.catch_unwind().await.is_err() {
+                Box::pin(bot.start_over(part)).await;
             }
         });
     }

@@ -1,18 +1,27 @@
 //! The bots this node works for.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard},
 };
 
 use super::{bot::BotWork, queue::Queue};
-use crate::{bots::BotStatus, id::BotId};
+use crate::{
+    bots::BotStatus,
+    id::BotId,
+    store::{bots::Answered, leases::Lease},
+    time::Timestamp,
+};
 
 /// The bots whose leases this node holds.
 #[derive(Debug, Default)]
 pub(super) struct Bots {
     /// In order, so that a run can be repeated.
     held: RwLock<BTreeMap<BotId, Arc<BotWork>>>,
+    /// Bots whose network answered a poll with nothing new, until this is stored for all of them together.
+    answered: Mutex<HashMap<BotId, Answered>>,
+    /// Bots whose backlog could not be read, or that have deliveries of which it is unknown who holds them.
+    uncertain: Mutex<BTreeSet<BotId>>,
     /// Bots that violated an invariant: nothing runs for them on this node until its next start.
     stopped: Mutex<HashSet<BotId>>,
 }
@@ -24,6 +33,36 @@ impl Bots {
 
     pub(super) fn all(&self) -> Vec<Arc<BotWork>> {
         self.held.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    pub(super) fn holds(&self, id: BotId) -> bool {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.held.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// Notes that a bot's network answered.
+    pub(super) fn note_answer(&self, lease: &Lease, at: Timestamp) {
+        let answered = Answered { bot_id: lease.bot_id, fence: lease.fence, at };
+        self.answered.lock().unwrap_or_else(PoisonError::into_inner).insert(lease.bot_id, answered);
+    }
+
+    /// The answers noted since the last call.
+    pub(super) fn take_answers(&self) -> Vec<Answered> {
+        let noted = std::mem::take(&mut *self.answered.lock().unwrap_or_else(PoisonError::into_inner));
+        noted.into_values().collect()
+    }
+
+    /// Has the backlog of a bot scanned when work is next polled for.
+    pub(super) fn scan_later(&self, id: BotId) {
+        self.uncertain.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
+    }
+
+    /// The bots to scan since the last call.
+    pub(super) fn take_uncertain(&self) -> BTreeSet<BotId> {
+        std::mem::take(&mut *self.uncertain.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     pub(super) fn insert(&self, bot: &Arc<BotWork>) {

@@ -79,6 +79,11 @@ impl Inbox {
             .await
     }
 
+    /// Notes that a bot's network answered with nothing new; stored within about a second.
+    pub(super) fn note_answer(&self, bot: &BotWork) {
+        self.bots.note_answer(&bot.lease, self.store.now());
+    }
+
     /// Waits and retries as long as the store cannot read or write: the network's cursor does not move meanwhile.
     async fn accept_with_retry(&self, bot: &BotWork, batch: &Batch) -> Result<Intake> {
         loop {
@@ -159,6 +164,7 @@ impl Inbox {
                     let work = routed.iter().flat_map(|routed| &routed.work).flatten();
                     let deliveries = work.flat_map(|work| &work.deliveries);
                     unloaded.add_uncertain(deliveries.filter(|one| one.held).map(|one| one.id));
+                    self.bots.scan_later(bot.lease.bot_id);
                 }
                 Err(error)
             }

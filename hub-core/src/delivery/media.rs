@@ -78,7 +78,7 @@ impl MediaFetcher {
             next = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                round = self.fetch_round() => match round {
+                round = Box::pin(self.fetch_round()) => match round {
                     Ok(next) => next,
                     Err(error) => {
                         self.bot.report("files could not be looked for", &error);

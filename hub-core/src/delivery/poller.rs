@@ -123,7 +123,7 @@ impl Poller {
                 None => self.bot.set_status(BotStatus::Connecting, None).await,
                 Some(reason) => {
                     let reason = format!("{reason}; bind the bot again");
-                    if !self.wait_for_login(reason).await {
+                    if !Box::pin(self.wait_for_login(reason)).await {
                         return;
                     }
                 }
@@ -150,7 +150,7 @@ impl Poller {
             match next {
                 Next::Poll => {}
                 Next::End => break,
-                Next::VerifyLogin(reason) => match self.verify_login().await {
+                Next::VerifyLogin(reason) => match Box::pin(self.verify_login()).await {
                     Login::Works | Login::Unclear(_) => {}
                     Login::Expired => return Some(reason),
                     Login::Stopped => break,
@@ -171,7 +171,7 @@ impl Poller {
         failpoint!("poll.answered", passed);
         self.slow_down(asked, &answer).await;
         match answer {
-            Ok(batch) => match self.store(batch).await {
+            Ok(batch) => match Box::pin(self.store(batch)).await {
                 Ok(Intake::Done) => {}
                 Ok(Intake::Lost) => return Next::End,
                 Err(error) => {
@@ -212,9 +212,8 @@ impl Poller {
             self.errors = 0;
             self.last_answer = now;
         }
-        let note =
-            answered && (self.failed || self.last_note.is_none_or(|last| now.since(last) >= NOTE_INTERVAL));
-        if !batch.messages.is_empty() || moved || note {
+        let note = answered && self.last_note.is_none_or(|last| now.since(last) >= NOTE_INTERVAL);
+        if !batch.messages.is_empty() || moved || (answered && self.failed) {
             let cursor = batch.cursor.clone();
             let span = spans::poll_batch(self.bot.lease.bot_id, batch.messages.len());
             let intake = self.inbox.accept(&self.bot, batch).instrument(span).await?;
@@ -226,6 +225,9 @@ impl Poller {
             if let Some(cursor) = cursor {
                 self.cursor = cursor;
             }
+        } else if note {
+            self.last_note = Some(now);
+            self.inbox.note_answer(&self.bot);
         }
         if answered {
             self.answered().await;

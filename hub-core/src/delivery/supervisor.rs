@@ -4,7 +4,7 @@
 //! download of files and the backlog scan, and stops them when the lease is gone. Hints only make it poll sooner.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fs::File,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -46,6 +46,7 @@ use crate::{
         leases::{Extended, Lease},
     },
     tasks::Tasks,
+    time::Watched,
     wake::Hint,
 };
 
@@ -67,6 +68,8 @@ pub struct Supervisor {
     shared_clock: Arc<SharedClock>,
     backlog: Arc<Backlog>,
     inbox: Arc<Inbox>,
+    /// How long this node's lease is valid.
+    validity: Arc<Watched<Validity>>,
     /// Keeps other processes off a SQLite file.
     claim: Mutex<Option<File>>,
 }
@@ -111,6 +114,7 @@ impl Supervisor {
             sealer: ctx.sealer.clone(),
             shared_clock: Arc::clone(&shared_clock),
             queue: Arc::clone(&queue),
+            bots: Arc::clone(&bots),
         });
         let router = Router {
             ids: ctx.ids.clone(),
@@ -136,8 +140,9 @@ impl Supervisor {
         });
         let node = ctx.ids.next();
         let claim = Mutex::new(claim);
+        let validity = Arc::new(Watched::new(Validity::of(ctx.config.lease, clock)));
         let supervisor =
-            Arc::new(Self { ctx, node, tasks, bots, queue, shared_clock, backlog, inbox, claim });
+            Arc::new(Self { ctx, node, tasks, bots, queue, shared_clock, backlog, inbox, validity, claim });
         let (clock, this) = (&supervisor.ctx.clock, Arc::clone(&supervisor));
         supervisor.tasks.supervise("lease supervisor", clock.clone(), move || Arc::clone(&this).supervise());
         supervisor.tasks.supervise("delivery worker", clock.clone(), move || Arc::clone(&worker).work());
@@ -158,9 +163,9 @@ impl Supervisor {
         Load { queued, in_flight, answered, bots, panics: 0 }
     }
 
-    /// Whether every bot's lease was renewed in time: otherwise nothing is delivered or sent for it.
+    /// Whether the lease over the bots was renewed in time: otherwise nothing is delivered or sent for them.
     pub fn leases_are_current(&self) -> bool {
-        self.bots.all().iter().all(|bot| bot.has_valid_lease())
+        self.bots.is_empty() || self.validity.get().holds(&self.ctx.clock)
     }
 
     /// Ends every bot's tasks, then releases the leases so that another node need not wait until they expire. What is
@@ -276,20 +281,15 @@ impl Supervisor {
             bot.tasks.stop();
             self.queue.forget(|job| job.bot_id == bot_id && job.fence == before);
         }
-        let mut new = Vec::new();
-        for lease in held {
-            match self.bots.get(lease.bot_id) {
-                Some(bot) => bot.validity.set(validity),
-                None if self.bots.is_stopped(lease.bot_id) => {}
-                None => new.push(lease),
-            }
-        }
+        self.validity.set(validity);
+        let is_new = |lease: &Lease| !self.bots.holds(lease.bot_id) && !self.bots.is_stopped(lease.bot_id);
+        let new: Vec<Lease> = held.into_iter().filter(is_new).collect();
         if self.ctx.store.is_shared() && new.iter().any(|lease| lease.fence > 1) {
             // Events of the node that had the bot may not have been sent.
             self.ctx.node.events.forget_everywhere();
         }
         let take_over = |lease: Lease| async move {
-            if let Err(error) = self.take_over(&lease, validity).await {
+            if let Err(error) = self.take_over(&lease).await {
                 tracing::warn!(bot_id = %lease.bot_id, %error, "a bot cannot be worked for");
             }
         };
@@ -297,7 +297,7 @@ impl Supervisor {
     }
 
     /// Starts the work for a bot.
-    async fn take_over(&self, lease: &Lease, validity: Validity) -> Result<()> {
+    async fn take_over(&self, lease: &Lease) -> Result<()> {
         let work = self.ctx.store.work(lease).await?;
         let Some(work) = work else { return Ok(()) };
         let Some(network) = self.ctx.networks.get(&work.network).cloned() else {
@@ -311,7 +311,7 @@ impl Supervisor {
         if let Some(id) = work.last_delivery_id {
             self.ctx.ids.advance_past(id);
         }
-        let bot = BotWork::open(&self.ctx, &self.tasks, lease, &work, network, validity).await?;
+        let bot = BotWork::open(&self.ctx, &self.tasks, lease, &work, network, &self.validity).await?;
         let bot = Arc::new(bot);
         self.bots.insert(&bot);
         self.backlog.scan(&bot).await;
@@ -321,20 +321,23 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Finds work that no hint announced: written by another node or process, parked, or left by a crash.
+    /// Finds work that no hint announced: written by another node or process, parked, or left by a crash. Costs
+    /// nothing for an idle bot.
     async fn poll_for_work(&self) -> Result<()> {
+        let answers = self.bots.take_answers();
+        if !answers.is_empty() {
+            self.ctx.store.note_answers(answers).await?;
+        }
         // Another node was stopped or is dead.
         let now = self.ctx.store.now();
         if self.ctx.store.is_shared() && self.ctx.store.any_free_bot(now).await? {
             self.renew().await?;
         }
         let (deliveries, outbox) = self.ctx.store.with_work(self.node, self.ctx.store.now()).await?;
-        for bot in self.bots.all() {
-            let is_uncertain =
-                || bot.unloaded.try_lock().is_ok_and(|unloaded| !unloaded.uncertain().is_empty());
-            if deliveries.contains(&bot.lease.bot_id) || is_uncertain() {
-                self.backlog.scan(&bot).await;
-            }
+        // After what may fail, so that none is forgotten.
+        let deliveries: BTreeSet<BotId> = deliveries.into_iter().chain(self.bots.take_uncertain()).collect();
+        for bot in deliveries.into_iter().filter_map(|id| self.bots.get(id)) {
+            self.backlog.scan(&bot).await;
         }
         for bot in outbox.into_iter().filter_map(|id| self.bots.get(id)) {
             bot.outbox_ready.notify_one();

@@ -26,6 +26,7 @@ use crate::{
     store::{
         Store,
         ai::{AiConfigRow, Conversation, ConversationQuery},
+        bots::Answered,
         channel_plugins::InstalledRow,
         deliveries::{Finished, JobRow},
         due::Followed,
@@ -93,6 +94,7 @@ pub trait WorkStore: FileStore {
         now: Timestamp,
     ) -> Result<bool>;
     async fn note_poll(&self, lease: &Lease, error: String) -> Result<()>;
+    async fn note_answers(&self, answers: Vec<Answered>) -> Result<()>;
 
     async fn quoted_texts(&self, bot_id: BotId, network_ids: &[&str]) -> Result<HashMap<String, String>>;
     /// What people are called whose messages have no name.
@@ -290,6 +292,10 @@ impl WorkStore for Store {
             async move { tx.bots().note_poll(bot_id, fence, None, Some(&error)).await.map(drop) }.boxed()
         })
         .await
+    }
+
+    async fn note_answers(&self, answers: Vec<Answered>) -> Result<()> {
+        self.write(move |tx| async move { tx.bots().note_answers(&answers).await }.boxed()).await
     }
 
     async fn quoted_texts(&self, bot_id: BotId, network_ids: &[&str]) -> Result<HashMap<String, String>> {

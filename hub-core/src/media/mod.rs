@@ -80,12 +80,25 @@ impl<'h> Media<'h> {
     pub async fn open_link(&self, id: &str, expires: &str, signature: &str) -> Result<ReadableFile> {
         let now = self.ctx.store.now();
         let id = self.ctx.media.links().check_read(id, expires, signature, now)?;
+        Ok(readable(self.ready_row(id).await?))
+    }
+
+    /// Waits for a file that is being fetched, up to 20 seconds, and returns its size in bytes. The caller has checked
+    /// whose it is.
+    ///
+    /// # Errors
+    /// `NOT_FOUND` when the file is gone or could not be fetched; `UNAVAILABLE` when it is not there yet.
+    pub(crate) async fn wait_ready(&self, id: MediaId) -> Result<u64> {
+        Ok(readable(self.ready_row(id).await?).size)
+    }
+
+    async fn ready_row(&self, id: MediaId) -> Result<MediaRow> {
         let until = self.ctx.clock.instant() + READ_WAIT;
         loop {
             let found = self.ctx.store.read().await?.media().find(id).await?;
             let row = found.filter(|row| row.message_id.is_some()).ok_or_else(|| Error::not_found("file"))?;
             match row.state {
-                MediaState::Ready => return Ok(readable(row)),
+                MediaState::Ready => return Ok(row),
                 MediaState::Downloading if self.ctx.clock.instant() < until => {
                     self.ctx.clock.sleep(POLL_INTERVAL).await;
                 }

@@ -49,6 +49,10 @@ words! {
         KeyDeleted = "api_key.deleted",
         /// The key of a channel was replaced.
         ChannelKeyRegenerated = "channel_key.regenerated",
+        /// A program was logged in to a channel, which created its token.
+        IlinkClientAdded = "ilink_client.added",
+        /// A program was logged out of a channel, which revoked its token.
+        IlinkClientRevoked = "ilink_client.revoked",
         /// An app was created.
         AppCreated = "app.created",
         /// An app was deleted.

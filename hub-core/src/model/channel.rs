@@ -37,6 +37,8 @@ pub struct ChannelRecord {
     pub filter: String,
     /// JSON of the WebSocket sink's settings.
     pub websocket: String,
+    /// JSON of the iLink sink's settings.
+    pub ilink: String,
     /// JSON of the webhook sink's settings.
     pub webhook: String,
     pub webhook_secret: Option<Sealed>,
@@ -148,7 +150,7 @@ impl ChannelRecord {
     pub(crate) fn wanted(&self) -> impl Serialize + '_ {
         (
             (self.bot_id, &self.name, &self.handle, self.enabled, &self.options),
-            (&self.filter, &self.websocket, &self.webhook, &self.ai),
+            (&self.filter, &self.websocket, &self.ilink, &self.webhook, &self.ai),
         )
     }
 

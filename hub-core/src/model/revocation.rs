@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use crate::{
     access::Actor,
     error::{Error, Result},
-    id::{AppId, BotId, ChannelId, InstallationId, KeyId, RevocationId, SessionId, UserId},
+    id::{AppId, BotId, ChannelId, IlinkClientId, InstallationId, KeyId, RevocationId, SessionId, UserId},
     time::Timestamp,
 };
 
@@ -26,6 +26,8 @@ pub enum Revoked {
     Installation(InstallationId),
     /// An app with all of its installations.
     App(AppId),
+    /// A client of an iLink sink.
+    IlinkClient(IlinkClientId),
 }
 
 impl Revoked {
@@ -42,6 +44,7 @@ impl Revoked {
             (Self::Bot(id), Actor::App(app)) => app.bot_id == id,
             (Self::Installation(id), Actor::App(app)) => app.installation_id == id,
             (Self::App(id), Actor::App(app)) => app.app_id == id,
+            (Self::IlinkClient(id), Actor::Channel(channel)) => channel.ilink == Some(id),
             (_, Actor::User(_) | Actor::Channel(_) | Actor::App(_) | Actor::Operator) => false,
         }
     }
@@ -58,6 +61,7 @@ impl fmt::Display for Revoked {
             Self::Bot(id) => id.fmt(f),
             Self::Installation(id) => id.fmt(f),
             Self::App(id) => id.fmt(f),
+            Self::IlinkClient(id) => id.fmt(f),
         }
     }
 }
@@ -74,6 +78,7 @@ impl FromStr for Revoked {
             .or_else(|_| text.parse().map(Self::Bot))
             .or_else(|_| text.parse().map(Self::Installation))
             .or_else(|_| text.parse().map(Self::App))
+            .or_else(|_| text.parse().map(Self::IlinkClient))
     }
 }
 

@@ -6,7 +6,7 @@ use serde_with::skip_serializing_none;
 use crate::{
     ai::Usage,
     egress::{Phase, Phases},
-    id::{AppEventId, AppId, MessageId, PluginId, TraceId},
+    id::{AppEventId, AppId, IlinkClientId, MessageId, PluginId, TraceId},
     model::trace::TraceStatus,
     time::Timestamp,
     words::words,
@@ -33,6 +33,8 @@ words! {
         Ai = "ai",
         /// The WebSocket sink worked.
         Websocket = "websocket",
+        /// The message was given to a client of the iLink sink.
+        Ilink = "ilink",
     }
 }
 
@@ -57,6 +59,8 @@ words! {
         App = "app",
         /// A client of the channel sent the message.
         Channel = "channel",
+        /// A client of the channel's iLink sink received or sent the message.
+        Ilink = "ilink",
         /// A user sent the message.
         Api = "api",
         /// The outbox sent a part to the network.
@@ -231,6 +235,8 @@ pub struct StepDetail {
 
     /// `websocket`: number of clients that were connected.
     pub clients: Option<u64>,
+    /// `ilink`: the client.
+    pub ilink_client: Option<IlinkClientId>,
     /// Id of the event for an app.
     pub event_id: Option<AppEventId>,
 }

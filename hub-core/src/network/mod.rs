@@ -94,6 +94,11 @@ use crate::{secret::Secret, time::Timestamp, words::words};
 pub mod ilink;
 pub mod media;
 pub mod quote;
+#[cfg_attr(
+    not(feature = "sim"),
+    expect(dead_code, unused_imports, reason = "the simulator reads more of a request than the gateway")
+)]
+pub(crate) mod server;
 #[cfg(feature = "sim")]
 pub mod sim;
 pub mod typing;

@@ -7,8 +7,12 @@ use tokio::sync::watch;
 use crate::{
     error::{Error, ErrorCode},
     id::{BotId, ChannelId},
-    model::{bot::BotStatus, sinks::WebSocketSettings, user::UserStatus},
-    node::entry::LogEntry,
+    model::{
+        bot::BotStatus,
+        sinks::{IlinkSettings, WebSocketSettings},
+        user::UserStatus,
+    },
+    node::{entry::LogEntry, live::Audience},
     secret::KeyMark,
     store::log::PulseRow,
     time::Timestamp,
@@ -50,6 +54,8 @@ pub struct ChannelState {
     pub(crate) open: bool,
     /// The keys that count; none when the channel is gone.
     pub(crate) keys: Vec<KeyMark>,
+    /// The tokens of iLink clients that count; none while that sink is switched off.
+    pub(crate) ilink_tokens: Vec<KeyMark>,
 }
 
 /// Why a client is a client no longer.
@@ -96,6 +102,7 @@ impl Default for ChannelState {
             websocket: WebSocketSettings::default(),
             open: false,
             keys: Vec::new(),
+            ilink_tokens: Vec::new(),
         }
     }
 }
@@ -104,6 +111,8 @@ impl ChannelState {
     fn of(pulse: &PulseRow, now: Timestamp) -> Self {
         let old = pulse.old_key_until.filter(|until| now < *until);
         let old = old.and(pulse.old_key_hash.as_ref());
+        let ilink = serde_json::from_str::<IlinkSettings>(&pulse.ilink);
+        let has_ilink = ilink.is_ok_and(|ilink| ilink.enabled);
         Self {
             name: pulse.name.clone(),
             bot_status: pulse.bot_status,
@@ -116,16 +125,22 @@ impl ChannelState {
                 .flatten()
                 .map(|hash| KeyMark::of(hash.as_str()))
                 .collect(),
+            ilink_tokens: if has_ilink {
+                pulse.ilink_tokens.iter().map(|hash| KeyMark::of(hash)).collect()
+            } else {
+                Vec::new()
+            },
         }
     }
 
-    /// Why the holder of a key is no client any more; a poll does not need the WebSocket sink.
-    pub(crate) fn ended(&self, key: KeyMark, is_socket: bool) -> Option<Ended> {
-        if !self.keys.contains(&key) {
+    /// Why the holder of a key or token is no client any more; a poll does not need the WebSocket sink.
+    pub(crate) fn ended(&self, key: KeyMark, audience: Audience) -> Option<Ended> {
+        let valid = if audience == Audience::Ilink { &self.ilink_tokens } else { &self.keys };
+        if !valid.contains(&key) {
             Some(Ended::Revoked)
         } else if !self.open {
             Some(Ended::Off)
-        } else if is_socket && !self.websocket.enabled {
+        } else if audience == Audience::Socket && !self.websocket.enabled {
             Some(Ended::SinkOff)
         } else {
             None

@@ -29,6 +29,8 @@ pub enum Audience {
     Socket,
     /// By one long poll.
     Poll,
+    /// By one long poll of the iLink protocol.
+    Ilink,
 }
 
 /// The clients of all channels on this node.
@@ -242,7 +244,10 @@ impl Live {
         let (sockets, polls) = listened.map_or((0, 0), |listened| (listened.sockets.len(), listened.polls));
         let full = match &socket {
             Some(_) if sockets >= limits.max_sockets_per_channel => "WebSockets on this channel",
-            None if polls >= limits.max_polls_per_channel => "polls waiting on this channel",
+            // The sink limits its clients, and each to two polls.
+            None if client.ilink.is_none() && polls >= limits.max_polls_per_channel => {
+                "polls waiting on this channel"
+            }
             None if open.polls >= limits.max_polls => "polls waiting on this node",
             _ => "",
         };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 pub(crate) mod connected;
 pub(crate) mod entry;
 pub(crate) mod feed;
+pub(crate) mod ilink_polls;
 pub(crate) mod live;
 pub(crate) mod owners;
 pub(crate) mod places;
@@ -13,6 +14,7 @@ pub(crate) mod reader;
 pub(crate) mod seats;
 pub(crate) mod typists;
 
+pub use ilink_polls::IlinkPolls;
 pub use live::Live;
 pub use owners::Owners;
 pub use places::Places;
@@ -40,6 +42,8 @@ pub struct Node {
     pub owners: Owners,
     /// Clients of channels.
     pub live: Live,
+    /// Polls of clients of iLink sinks.
+    pub ilink_polls: IlinkPolls,
     /// Sockets of apps.
     pub seats: Seats,
     /// Connections that show people that a bot is typing.

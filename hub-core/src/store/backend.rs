@@ -70,7 +70,7 @@ const ACQUIRE: Duration = Duration::from_secs(5);
 /// A connection that rested for this long is asked for a sign of life before it is used.
 const IDLE: Duration = Duration::from_secs(1);
 /// How long SQLite waits for another process's lock.
-const BUSY: Duration = Duration::from_secs(5);
+pub(super) const BUSY: Duration = Duration::from_secs(5);
 
 impl Backend {
     /// Connects and, with `migrate`, brings the schema up to date.
@@ -111,7 +111,7 @@ impl Backend {
             .pragma("temp_store", "MEMORY")
             // What the indexes touch again and again stays in memory (KiB), and is copied into the database
             // once per 16 MiB of the log.
-            .pragma("cache_size", "-16384")
+            .pragma("cache_size", "-8192")
             .pragma("wal_autocheckpoint", "4096");
         Ok(Self::Sqlite { reads, write })
     }
@@ -357,6 +357,8 @@ macro_rules! all_migrations {
             19 "0019_retention_indexes",
             20 "0020_message_lists",
             21 "0021_replays",
+            22 "0022_node_leases",
+            23 "0023_ilink",
         )
     };
 }

@@ -49,6 +49,27 @@ pub(super) async fn commit(tx: &mut Tx, batch: &mut Vec<Command>, clock: &StoreC
     outcome
 }
 
+/// Answers the commands of a batch that [`Direct`](super::direct::Direct) has committed.
+pub(super) async fn end_direct(batch: &mut Vec<Command>, accepted: Vec<Accepted>) -> Result<()> {
+    // As when the answer of the database is lost.
+    let heard = async {
+        failpoint!("commit.after");
+        Ok(())
+    };
+    heard.await.inspect_err(|error| refuse(batch, error))?;
+    let mut accepted = accepted.into_iter();
+    for command in batch.drain(..) {
+        match command {
+            Command::Accept(_, reply) => {
+                let _ = reply.send(Ok(accepted.next().expect("one for each batch")));
+            }
+            Command::Finish(_, reply) => drop(reply.send(Ok(()))),
+            _ => unreachable!("no other command is written directly"),
+        }
+    }
+    Ok(())
+}
+
 async fn begin(tx: &mut Tx) -> Result<()> {
     failpoint!("commit.begin");
     execute(tx, "BEGIN", "BEGIN IMMEDIATE").await
@@ -138,7 +159,7 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
     let mut jobs = Vec::new();
     for command in batch.drain(..) {
         match command {
-            Command::Accept(accept, reply) => accepts.push(Arc::new(accept), reply),
+            Command::Accept(accept, reply) => accepts.push(accept, reply),
             Command::Finish(one, reply) => finished.push(one, reply),
             Command::BeginSend(one, reply) => begun.push(Arc::new(one), reply),
             Command::SettleSend(one, reply) => settled.push(one, reply),

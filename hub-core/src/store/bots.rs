@@ -7,6 +7,7 @@ use sqlx::AssertSqlSafe;
 use super::{
     conn::{Conn, sql},
     given,
+    rows::{self, row},
 };
 use crate::{
     error::Result,
@@ -69,15 +70,33 @@ pub struct Holder {
     pub owner_id: UserId,
 }
 
+/// A poll that the network answered.
+#[derive(Debug, Clone, Copy)]
+pub struct Answered {
+    /// The bot.
+    pub bot_id: BotId,
+    /// The fence of its holder.
+    pub fence: i64,
+    /// When.
+    pub at: Timestamp,
+}
+
+row!(Answered, |row| {
+    Text bot = row.bot_id,
+    Number fence = row.fence,
+    Number at = row.at,
+});
+
 /// The columns of [`BotRecord`], before the `WHERE`.
 macro_rules! select_bot {
     ($rest:literal) => {
         concat!(
             "SELECT b.id, b.owner_id, b.name, b.network, b.status, b.status_reason, b.status_since, b.wx_id,
                 b.owner_user_id, b.last_inbound_at, b.last_poll_at, b.last_error, b.lease_owner, b.lease_name,
-                b.lease_until, b.created_at, c.window_opened_at AS opened_at, COALESCE(c.window_sends, 0) AS sends,
-                c.window_closed AS closed
+                COALESCE(n.lease_until, 0) AS lease_until, b.created_at, c.window_opened_at AS opened_at,
+                COALESCE(c.window_sends, 0) AS sends, c.window_closed AS closed
              FROM bots AS b
+             LEFT JOIN nodes AS n ON n.id = b.lease_owner
              LEFT JOIN contacts AS c ON c.bot_id = b.id AND c.user_id = b.owner_user_id ",
             $rest
         )
@@ -156,7 +175,7 @@ impl Bots<'_> {
             id = bot.id, owner_id = bot.owner_id, name = &bot.name, network = &bot.network, status = BotStatus::Pending,
             status_since = now, wx_id = &bot.login.wx_id, owner_user_id = &bot.login.owner_user_id,
             credentials = &bot.login.credentials, credentials_rev = 1_i64, cursor = "", config_rev = 0_i64,
-            lease_until = 0_i64, lease_fence = 0_i64, created_at = now
+            lease_fence = 0_i64, created_at = now
         )
     }
 
@@ -295,5 +314,17 @@ impl Bots<'_> {
             id, fence, answered_at, error
         )?;
         Ok(rows == 1)
+    }
+
+    /// Notes when the networks of many bots last answered, each on behalf of the node that holds its lease. What has
+    /// another fence by now is left out.
+    pub async fn note_answers(&mut self, answers: &[Answered]) -> Result<()> {
+        let statement = |rows: &str| {
+            format!(
+                "UPDATE bots SET last_poll_at = x.at, last_error = NULL FROM {rows}
+                WHERE bots.id = x.bot AND bots.lease_fence = x.fence"
+            )
+        };
+        rows::run(&mut self.0, answers, statement).await
     }
 }

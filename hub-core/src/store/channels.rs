@@ -27,7 +27,7 @@ pub struct Channels<'c>(pub(super) Conn<'c>);
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, bot_id, name, handle, enabled, key_last4, filter, websocket, webhook, webhook_secret,
+            "SELECT id, bot_id, name, handle, enabled, key_last4, filter, websocket, ilink, webhook, webhook_secret,
                 webhook_old_secret, webhook_old_until, webhook_disabled, ai, ai_api_key, on_plugin_error,
                 lane_hold_s, last_seq, created_at, updated_at
              FROM channels ",
@@ -176,7 +176,10 @@ impl Channels<'_> {
         )?;
         let key = KeyMark::of(hash.as_str());
         Ok(row.map(|(channel_id, bot_id, owner_id, enabled, status)| {
-            (ChannelActor { channel_id, bot_id, owner_id, key }, enabled && status == UserStatus::Active)
+            (
+                ChannelActor { channel_id, bot_id, owner_id, key, ilink: None },
+                enabled && status == UserStatus::Active,
+            )
         }))
     }
 }
@@ -221,8 +224,8 @@ impl Channels<'_> {
         sql!(self.0, insert "channels":
             id = channel.id, bot_id = channel.bot_id, name = &channel.name, handle = &channel.handle,
             enabled = channel.enabled, key_hash = key_hash, key_last4 = &channel.key_last4,
-            filter = &channel.filter, websocket = &channel.websocket, webhook = &channel.webhook,
-            webhook_secret = &channel.webhook_secret, ai = &channel.ai, ai_api_key = &channel.ai_api_key,
+            filter = &channel.filter, websocket = &channel.websocket, ilink = &channel.ilink,
+            webhook = &channel.webhook, webhook_secret = &channel.webhook_secret, ai = &channel.ai, ai_api_key = &channel.ai_api_key,
             on_plugin_error = channel.options.on_plugin_error, lane_hold_s = i64::from(channel.options.lane_hold_s),
             last_seq = channel.last_seq, created_at = channel.created_at, updated_at = channel.updated_at
         )
@@ -237,7 +240,8 @@ impl Channels<'_> {
         let restart = aftermath == Aftermath::RestartWebhook;
         sql!(self.0, update "channels":
             name = &channel.name, handle = &channel.handle, enabled = channel.enabled, filter = &channel.filter,
-            websocket = &channel.websocket, webhook = &channel.webhook, webhook_secret = &channel.webhook_secret,
+            websocket = &channel.websocket, ilink = &channel.ilink, webhook = &channel.webhook,
+            webhook_secret = &channel.webhook_secret,
             webhook_old_secret = &channel.webhook_old_secret, webhook_old_until = channel.webhook_old_until,
             ai = &channel.ai, ai_api_key = &channel.ai_api_key, on_plugin_error = channel.options.on_plugin_error,
             lane_hold_s = i64::from(channel.options.lane_hold_s), updated_at = channel.updated_at;

@@ -1,4 +1,4 @@
-//! The committer: one task, one connection, one transaction for everything that waits.
+//! The committer: one task, one transaction for everything that waits.
 //!
 //! It takes commands as they arrive, batches them with little added latency, and survives every database error until
 //! the storage itself fails.
@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     backend::Backend,
-    batch::{commit, execute, refuse},
+    batch::{commit, end_direct, execute, refuse},
+    direct::{self, Direct, Plain},
     due::StoreClock,
     fault::is_fatal,
     writer::{Command, ENOUGH_ROWS, Inbox, PROBE_INTERVAL, boxed},
@@ -43,8 +44,7 @@ const FAILURE_PAUSE: Duration = Duration::from_millis(100);
 /// after a while.
 #[derive(Debug)]
 struct Pacing {
-    /// How long an outcome waits for other commands, and the longest pause. To a server on a network a commit is eight
-    /// trips.
+    /// How long an outcome waits for other commands, and the longest pause.
     longest: Duration,
     ready_at: Instant,
 }
@@ -58,8 +58,11 @@ impl Pacing {
         Self { longest, ready_at: now }
     }
 
+    /// The pause after a commit lets commands gather. As long as it stays below `FREE_PAUSE` the writer rests three
+    /// times as long as it worked, since few rows in a commit cost nearly what many cost; a slow writer rests as long
+    /// as it worked.
     fn note_commit(&mut self, ended: Instant, took: Duration) {
-        self.ready_at = ended + took.min(self.longest);
+        self.ready_at = ended + took.max((took * 3).min(FREE_PAUSE)).min(self.longest);
     }
 
     /// When commands may begin a transaction of which the first came at `since`.
@@ -68,6 +71,9 @@ impl Pacing {
     }
 }
 
+/// A pause that is short compared with the delivery of a message over a network.
+const FREE_PAUSE: Duration = Duration::from_millis(3);
+
 /// What the committer counted, for tests and metrics.
 #[derive(Debug)]
 pub struct StoreStats {
@@ -75,6 +81,8 @@ pub struct StoreStats {
     pub reads: AtomicU64,
     /// Transactions committed.
     pub commits: AtomicU64,
+    /// Those of them that were one trip to the database.
+    pub direct: AtomicU64,
     /// Commands inside them.
     pub commands: AtomicU64,
     /// Batches that failed as a whole.
@@ -90,6 +98,7 @@ impl Default for StoreStats {
         Self {
             reads: AtomicU64::new(0),
             commits: AtomicU64::new(0),
+            direct: AtomicU64::new(0),
             commands: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             batch: Spread::new([1, 2, 4, 8, 16, 32, 64, 128, MAX_BATCH as u64]),
@@ -127,7 +136,7 @@ pub(super) async fn run(
     stats: Arc<StoreStats>,
     signals: Signals,
 ) {
-    let mut connection = None;
+    let mut connections = Connections::default();
     let mut batch = Vec::with_capacity(MAX_BATCH);
     // The database's time, not the hub's: a clock that does not move must not prevent a probe.
     let machine = Clock::system();
@@ -161,28 +170,17 @@ pub(super) async fn run(
             gather(&mut inbox, &mut batch, &pacing).await;
         }
         let (commands, begun) = (batch.len() as u64, Stopwatch::start());
-        let tx = match connection.take() {
-            Some(tx) => Ok(tx),
-            None => connect(&backend).await,
-        };
-        let outcome = match tx {
-            Ok(mut tx) => {
-                let committed = AssertUnwindSafe(commit(&mut tx, &mut batch, &clock)).catch_unwind().await;
-                // Who waited for an answer finds it gone; the committer goes on.
-                let committed = committed.unwrap_or_else(|_| Err(Error::internal("the committer panicked")));
-                committed.map(|()| tx)
-            }
-            Err(error) => {
-                refuse(&mut batch, &error);
-                Err(error)
-            }
-        };
+        let outcome = connections.write(&backend, &mut batch, &clock, &stats);
+        let outcome = AssertUnwindSafe(outcome).catch_unwind().await;
+        // Who waited for an answer finds it gone; the committer goes on.
+        let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("the committer panicked")));
+        // What a panic left here may be stored already, and must not be written again as a repeat.
+        batch.clear();
         if outcome.is_err() {
             stats.failures.fetch_add(1, Ordering::Relaxed);
         }
         match outcome {
-            Ok(tx) => {
-                connection = Some(tx);
+            Ok(()) => {
                 let took = begun.elapsed();
                 stats.note_commit(commands, took);
                 pacing.note_commit(machine.instant(), took);
@@ -210,8 +208,61 @@ pub(super) async fn run(
             }
         }
     }
-    if let Some(tx) = connection {
-        close(tx).await;
+    connections.close().await;
+}
+
+/// The writer's connections, opened when they are needed. After a failure a fresh one is opened: the state of the old
+/// one is unknown.
+#[derive(Default)]
+struct Connections {
+    tx: Option<Tx>,
+    direct: Option<Direct>,
+}
+
+impl Connections {
+    /// Writes one batch. Every caller has its result.
+    async fn write(
+        &mut self,
+        backend: &Backend,
+        batch: &mut Vec<Command>,
+        clock: &StoreClock,
+        stats: &StoreStats,
+    ) -> Result<()> {
+        let refused = |batch: &mut Vec<Command>, error| {
+            refuse(batch, &error);
+            Err(error)
+        };
+        let mut tx = match self.tx.take() {
+            Some(tx) => tx,
+            None => match connect(backend).await {
+                Ok(tx) => tx,
+                Err(error) => return refused(batch, error),
+            },
+        };
+        if let Some(plain) = Plain::of(batch, clock) {
+            match direct::commit(backend, &mut self.direct, &mut tx, plain).await {
+                Ok(Some(answers)) => {
+                    stats.direct.fetch_add(1, Ordering::Relaxed);
+                    end_direct(batch, answers).await?;
+                    self.tx = Some(tx);
+                    return Ok(());
+                }
+                Ok(None) => {}
+                Err(error) => return refused(batch, error),
+            }
+        }
+        commit(&mut tx, batch, clock).await?;
+        self.tx = Some(tx);
+        Ok(())
+    }
+
+    async fn close(self) {
+        if let Some(direct) = self.direct {
+            let _ = tokio::task::spawn_blocking(|| drop(direct)).await;
+        }
+        if let Some(tx) = self.tx {
+            close(tx).await;
+        }
     }
 }
 

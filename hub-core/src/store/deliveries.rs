@@ -7,8 +7,8 @@
 mod finish;
 
 pub use crate::model::trace::{DeliveryFacts, DeliveryState};
-pub(super) use finish::finish;
 pub use finish::{Finished, HealthReport, SinkHealth};
+pub(super) use finish::{finish, finish_statement};
 
 use std::collections::HashSet;
 

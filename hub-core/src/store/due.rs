@@ -144,6 +144,14 @@ pub struct Stamp {
     pub followed: Option<Followed>,
 }
 
+impl Stamp {
+    /// Whether the clock was not set since.
+    pub(super) fn is_current(self, now: Reading) -> bool {
+        let readings = [Some(self.read), self.followed.map(|followed| followed.reading)];
+        readings.into_iter().flatten().all(|reading| reading.step_to(now).is_none())
+    }
+}
+
 /// What the nodes of a database noted of the clock that they share.
 #[derive(Debug, Clone, Copy)]
 pub struct Noted {
@@ -167,10 +175,13 @@ impl Noted {
     pub fn follow(self, before: Option<Followed>, reading: Reading) -> (Followed, Option<Step>) {
         let now = reading.wall;
         let step = match before {
-            Some(before) => before.reading.step_to(reading).map(|step| {
-                let known_ms = self.moved_ms - before.moved_ms;
-                Step { expected: Timestamp::from_millis(step.expected.as_millis() + known_ms), ..step }
-            }),
+            Some(before) => {
+                // Also without a step by this node's own reading: it may have slept through one and its reversal,
+                // and another node has followed the first alone.
+                let (change, known_ms) = (before.reading.change_to(reading), self.moved_ms - before.moved_ms);
+                let expected = Timestamp::from_millis(change.expected.as_millis() + known_ms);
+                Some(Step { expected, ..change })
+            }
             None => Some(Step { expected: self.seen_at.max(now), now, within: Duration::ZERO }),
         };
         let step = step.filter(|step| !step.is_drift());
@@ -220,8 +231,7 @@ impl Due<'_> {
 
     /// [`Noted::step_for`] an outcome that this transaction stores. The database is asked only around a step.
     pub(super) async fn step_for(&mut self, stamp: Stamp, now: Reading) -> Result<Option<Step>> {
-        let readings = [Some(stamp.read), stamp.followed.map(|followed| followed.reading)];
-        if readings.into_iter().flatten().all(|reading| reading.step_to(now).is_none()) {
+        if stamp.is_current(now) {
             return Ok(None);
         }
         Ok(self.noted().await?.and_then(|noted| noted.step_for(stamp, now)))
@@ -251,7 +261,7 @@ impl Due<'_> {
     async fn shift(&mut self, step: Step) -> Result<()> {
         let (after, until) = step.bounds();
         for sql in [
-            "UPDATE bots SET lease_until = lease_until + $1 WHERE lease_until > $2 AND lease_until < $3",
+            "UPDATE nodes SET lease_until = lease_until + $1 WHERE lease_until > $2 AND lease_until < $3",
             "UPDATE outbox SET expires_at = expires_at + $1 WHERE state IN ('queued', 'sending') AND expires_at > $2
                 AND expires_at < $3",
             "UPDATE deliveries SET due_at = due_at + $1 WHERE state IN ('pending', 'parked') AND due_at > $2
@@ -310,6 +320,21 @@ mod tests {
             let (_, step) = Noted::from(other).follow(Some(one), reading(SECOND * 9, wall + SECOND * 9));
             assert_eq!(step, None, "one step is moved by once");
         }
+    }
+
+    #[test]
+    fn a_node_that_slept_through_a_step_and_its_reversal_finds_what_is_left_to_move() {
+        let at = Clock::from(ManualClock::new(NOW)).instant();
+        let reading = |after: Duration, wall: Timestamp| Reading { at: at + after, wall: wall + after };
+        let noted = Noted { seen_at: NOW, moved_ms: 0 };
+        let (first, _) = noted.follow(None, reading(Duration::ZERO, NOW));
+        // Another node follows the step and dies; then the clock is set right.
+        let (other, step) = Noted::from(first).follow(Some(first), reading(SECOND, NOW + HOUR));
+        assert!(step.is_some());
+        let (slept, step) = Noted::from(other).follow(Some(first), reading(SECOND * 60, NOW));
+        assert_eq!(step.map(Step::by), Some(-3_600_000));
+        let (_, step) = Noted::from(slept).follow(Some(slept), reading(SECOND * 64, NOW));
+        assert_eq!(step, None);
     }
 
     #[test]

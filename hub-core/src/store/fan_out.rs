@@ -1,14 +1,14 @@
 //! What follows from stored messages: channel logs, deliveries, traces, contacts and the bots' cursors, written
 //! with them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection, postgres::PgArguments, sqlite::SqliteArguments};
 
 use super::{
     conn::Conn,
     fault::classify,
-    inbox::{Accept, seq_of},
+    inbox::{Accept, Seqs, seq_of},
     rows::{self, Arrays, Places, row},
     traces::{NewTrace, insert_traces},
 };
@@ -20,24 +20,28 @@ use crate::{
     time::Timestamp,
 };
 
-/// Stores what channels received, out of these rows.
+/// Stores what channels received, under the number that is this expression, out of these rows.
 macro_rules! insert_log {
-    ($rows:literal) => {
+    ($seq:literal, $rows:literal) => {
         concat!(
             "INSERT INTO channel_log (channel_id, seq, message_id, content)
-             SELECT channel, seq, message, content FROM ",
+             SELECT channel, ",
+            $seq,
+            ", message, content FROM ",
             $rows
         )
     };
 }
 
-/// Stores the work for sinks, out of these rows.
+/// Stores the work for sinks, under the number that is this expression, out of these rows.
 macro_rules! insert_deliveries {
-    ($rows:literal) => {
+    ($seq:literal, $rows:literal) => {
         concat!(
             "INSERT INTO deliveries (id, message_id, bot_id, channel_id, trace_id, sink, lane, seq, state, attempts,
                 due_at, claim, created_at)
-             SELECT id, message, bot, channel, trace, sink, lane, seq, 'pending', 0, at, claim, at FROM ",
+             SELECT id, message, bot, channel, trace, sink, lane, ",
+            $seq,
+            ", 'pending', 0, at, claim, at FROM ",
             $rows
         )
     };
@@ -80,14 +84,14 @@ macro_rules! move_cursors {
     };
 }
 
-struct LogRow<'a> {
+pub(super) struct LogRow<'a> {
     channel: ChannelId,
     seq: i64,
     message: MessageId,
     content: Option<&'a str>,
 }
 
-struct DeliveryRow<'a> {
+pub(super) struct DeliveryRow<'a> {
     id: DeliveryId,
     message: MessageId,
     bot: BotId,
@@ -100,7 +104,7 @@ struct DeliveryRow<'a> {
     at: Timestamp,
 }
 
-struct ContactRow<'a> {
+pub(super) struct ContactRow<'a> {
     bot: BotId,
     person: &'a str,
     name: &'a str,
@@ -110,7 +114,7 @@ struct ContactRow<'a> {
     opened: Timestamp,
 }
 
-struct CursorRow<'a> {
+pub(super) struct CursorRow<'a> {
     bot: BotId,
     cursor: Option<&'a str>,
     inbound: Option<Timestamp>,
@@ -154,58 +158,93 @@ row!(CursorRow<'_>, |row| {
     Number at = row.at,
 });
 
-/// What follows from the inserted messages and asks nothing back, in one statement: channel logs, deliveries,
-/// traces, contacts and the bots' cursors.
-pub(super) async fn insert(
-    conn: &mut Conn<'_>,
-    batches: &[&Accept],
-    inserted: &HashSet<MessageId>,
-    seqs: &HashMap<(ChannelId, MessageId), i64>,
-) -> Result<()> {
-    if batches.is_empty() {
-        return Ok(());
-    }
-    let (mut log, mut deliveries, mut traces) = (Vec::new(), Vec::new(), Vec::new());
-    for batch in batches {
-        for message in batch.messages.iter().filter(|message| inserted.contains(&message.row.id)) {
-            for route in &message.routes {
-                // A channel deleted in this very moment has no number: nothing refers to it any more.
-                let seq = seq_of(seqs, message, route);
-                if let Some(taken) = &route.taken {
-                    if seq == 0 {
-                        continue;
+/// The rows that follow from inserted messages.
+pub(super) struct Consequences<'a> {
+    pub(super) log: Vec<LogRow<'a>>,
+    pub(super) deliveries: Vec<DeliveryRow<'a>>,
+    pub(super) traces: Vec<&'a NewTrace>,
+    pub(super) contacts: Vec<ContactRow<'a>>,
+    /// One for each batch.
+    pub(super) cursors: Vec<CursorRow<'a>>,
+}
+
+impl<'a> Consequences<'a> {
+    pub(super) fn new(batches: &[&'a Accept], inserted: &HashSet<MessageId>, seqs: &Seqs) -> Self {
+        let (mut log, mut deliveries, mut traces) = (Vec::new(), Vec::new(), Vec::new());
+        for batch in batches {
+            for message in batch.messages.iter().filter(|message| inserted.contains(&message.row.id)) {
+                for route in &message.routes {
+                    // A channel deleted in this very moment has no number: nothing refers to it any more.
+                    let seq = seq_of(seqs, message, route);
+                    if let Some(taken) = &route.taken {
+                        if seq == 0 {
+                            continue;
+                        }
+                        log.push(LogRow {
+                            channel: route.channel_id,
+                            seq,
+                            message: message.row.id,
+                            content: taken.content.as_deref(),
+                        });
+                        deliveries.extend(taken.deliveries.iter().map(|delivery| DeliveryRow {
+                            id: delivery.id,
+                            message: message.row.id,
+                            bot: batch.bot_id,
+                            channel: route.channel_id,
+                            trace: route.trace.id,
+                            sink: delivery.sink,
+                            lane: &delivery.lane,
+                            seq,
+                            claim: delivery.claim,
+                            at: batch.now,
+                        }));
                     }
-                    log.push(LogRow {
-                        channel: route.channel_id,
-                        seq,
-                        message: message.row.id,
-                        content: taken.content.as_deref(),
-                    });
-                    deliveries.extend(taken.deliveries.iter().map(|delivery| DeliveryRow {
-                        id: delivery.id,
-                        message: message.row.id,
-                        bot: batch.bot_id,
-                        channel: route.channel_id,
-                        trace: route.trace.id,
-                        sink: delivery.sink,
-                        lane: &delivery.lane,
-                        seq,
-                        claim: delivery.claim,
-                        at: batch.now,
-                    }));
+                    traces.push(&route.trace);
                 }
-                traces.push(&route.trace);
             }
         }
+        let (contacts, cursors) = (contact_rows(batches, inserted), cursor_rows(batches, inserted));
+        Self { log, deliveries, traces, contacts, cursors }
+    }
+}
+
+/// The statements that store rows of [`Consequences`], out of one row of each kind on SQLite.
+#[derive(Debug)]
+pub(super) struct Texts {
+    pub(super) log: String,
+    pub(super) delivery: String,
+    pub(super) trace: String,
+    pub(super) contact: String,
+    pub(super) cursor: String,
+}
+
+impl Texts {
+    pub(super) fn new() -> Self {
+        Self {
+            log: format!(insert_log!("seq", "{}"), rows::single::<LogRow<'_>>()),
+            delivery: format!(insert_deliveries!("seq", "{}"), rows::single::<DeliveryRow<'_>>()),
+            trace: format!(insert_traces!("{}"), rows::single::<NewTrace>()),
+            // Without WHERE, `ON CONFLICT` would be read as the condition of a join.
+            contact: format!(meet!("{} WHERE true"), rows::single::<ContactRow<'_>>()),
+            cursor: format!(move_cursors!("{}"), rows::single::<CursorRow<'_>>()),
+        }
+    }
+}
+
+/// What follows from the inserted messages and asks nothing back: channel logs, deliveries, traces, contacts and the
+/// bots' cursors.
+pub(super) async fn insert(conn: &mut Conn<'_>, consequences: &Consequences<'_>) -> Result<()> {
+    let Consequences { log, deliveries, traces, contacts, cursors } = consequences;
+    if cursors.is_empty() {
+        return Ok(());
     }
     failpoint!("accept.rows");
-    let (contacts, cursors) = (contact_rows(batches, inserted), cursor_rows(batches, inserted));
     match conn {
         Conn::Sqlite(conn) => {
-            insert_rows_sqlite(conn, &log, &deliveries, &traces).await?;
-            meet_sqlite(conn, &contacts, &cursors).await
+            insert_rows_sqlite(conn, log, deliveries, traces).await?;
+            meet_sqlite(conn, contacts, cursors).await
         }
-        Conn::Postgres(conn) => insert_postgres(conn, &log, &deliveries, &traces, &contacts, &cursors).await,
+        Conn::Postgres(conn) => insert_postgres(conn, consequences).await,
     }
 }
 
@@ -226,8 +265,8 @@ async fn insert_rows_sqlite(
         values.push_rows(&traces[piece(traces.len())], size);
         let sql = format!(
             "WITH x {log} {}; WITH x {deliveries} {}; WITH x {traces} {}",
-            insert_log!("x WHERE channel IS NOT NULL"),
-            insert_deliveries!("x WHERE id IS NOT NULL"),
+            insert_log!("seq", "x WHERE channel IS NOT NULL"),
+            insert_deliveries!("seq", "x WHERE id IS NOT NULL"),
             insert_traces!("x WHERE id IS NOT NULL"),
             log = rows::table::<LogRow<'_>>(size),
             deliveries = rows::table::<DeliveryRow<'_>>(size),
@@ -266,37 +305,50 @@ async fn meet_sqlite(
 }
 
 /// Everything in one statement.
-async fn insert_postgres(
-    conn: &mut PgConnection,
-    log: &[LogRow<'_>],
-    deliveries: &[DeliveryRow<'_>],
-    traces: &[&NewTrace],
-    contacts: &[ContactRow<'_>],
-    cursors: &[CursorRow<'_>],
-) -> Result<()> {
+async fn insert_postgres(conn: &mut PgConnection, consequences: &Consequences<'_>) -> Result<()> {
     let mut values = Arrays::default();
-    let log_rows = values.push_rows(log);
-    let delivery_rows = values.push_rows(deliveries);
-    let trace_rows = values.push_rows(traces);
-    let contact_rows = values.push_rows(contacts);
-    let cursor_rows = values.push_rows(cursors);
-    let sql = format!(
-        concat!(
-            "WITH log AS (",
-            insert_log!("{}"),
-            "), work AS (",
-            insert_deliveries!("{}"),
-            "), told AS (",
-            insert_traces!("{}"),
-            "), met AS (",
-            meet!("{}"),
-            ") ",
-            move_cursors!("{}"),
-        ),
-        log_rows, delivery_rows, trace_rows, contact_rows, cursor_rows,
-    );
+    let parts = parts(&mut values, consequences, &Joins { numbered: "", seq: "seq", other: "" });
+    let sql = format!("WITH {parts} SELECT");
     let all = sqlx::query_with(AssertSqlSafe(sql), PgArguments::from(values));
     all.execute(&mut *conn).await.map_err(classify).map(|_| ())
+}
+
+/// What a statement of PostgreSQL joins to rows before it stores them.
+pub(super) struct Joins<'a> {
+    /// To those with a number of a channel's log.
+    pub(super) numbered: &'a str,
+    /// The number.
+    pub(super) seq: &'a str,
+    /// To all others.
+    pub(super) other: &'a str,
+}
+
+/// Parts of a `WITH` of PostgreSQL that store all rows.
+pub(super) fn parts(values: &mut Arrays, consequences: &Consequences<'_>, joins: &Joins<'_>) -> String {
+    let Consequences { log, deliveries, traces, contacts, cursors } = consequences;
+    format!(
+        concat!(
+            "log AS (",
+            insert_log!("{seq}", "{}{numbered}"),
+            "), work AS (",
+            insert_deliveries!("{seq}", "{}{numbered}"),
+            "), told AS (",
+            insert_traces!("{}{other}"),
+            "), met AS (",
+            meet!("{}{other}"),
+            "), moved AS (",
+            move_cursors!("{}{other}"),
+            ")",
+        ),
+        values.push_rows(log),
+        values.push_rows(deliveries),
+        values.push_rows(traces),
+        values.push_rows(contacts),
+        values.push_rows(cursors),
+        seq = joins.seq,
+        numbered = joins.numbered,
+        other = joins.other,
+    )
 }
 
 /// One row per person who wrote: the newest token wins, and their window opens again.

@@ -1,6 +1,8 @@
 //! What a database error means: wait, degrade, or stop.
 
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
+
+use sqlx::error::{DatabaseError, ErrorKind};
 
 use crate::error::{Error, ErrorCode};
 
@@ -29,10 +31,10 @@ pub fn fault(error: &sqlx::Error) -> Fault {
         }
         sqlx::Error::Database(database) => {
             let code = database.code().unwrap_or_default();
-            if database.try_downcast_ref::<sqlx::sqlite::SqliteError>().is_some() {
-                sqlite_fault(code.parse().unwrap_or(0))
-            } else {
+            if database.try_downcast_ref::<sqlx::postgres::PgDatabaseError>().is_some() {
                 postgres_fault(&code)
+            } else {
+                sqlite_fault(code.parse().unwrap_or(0))
             }
         }
         sqlx::Error::Io(_)
@@ -94,6 +96,58 @@ pub fn classify(error: sqlx::Error) -> Error {
             .with_source(error),
         Fault::Fatal => Error::internal(StorageFailed(error)),
         Fault::Bug => Error::internal(error),
+    }
+}
+
+/// An error of SQLite that came past `sqlx`.
+#[derive(Debug, thiserror::Error)]
+#[error("{message} (code {code})")]
+struct DirectError {
+    /// The extended result code.
+    code: i32,
+    message: String,
+}
+
+impl DatabaseError for DirectError {
+    fn message(&self) -> &str {
+        &self.message
+    }
+
+    fn code(&self) -> Option<Cow<'_, str>> {
+        Some(self.code.to_string().into())
+    }
+
+    fn kind(&self) -> ErrorKind {
+        match self.code {
+            rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE | rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY => {
+                ErrorKind::UniqueViolation
+            }
+            _ => ErrorKind::Other,
+        }
+    }
+
+    fn as_error(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
+        self
+    }
+
+    fn as_error_mut(&mut self) -> &mut (dyn std::error::Error + Send + Sync + 'static) {
+        self
+    }
+
+    fn into_error(self: Box<Self>) -> Box<dyn std::error::Error + Send + Sync + 'static> {
+        self
+    }
+}
+
+/// [`classify`] for the connection that is not one of `sqlx`.
+pub(super) fn classify_direct(error: rusqlite::Error) -> Error {
+    match error {
+        rusqlite::Error::SqliteFailure(failure, message) => {
+            let message = message.unwrap_or_else(|| failure.to_string());
+            let error = DirectError { code: failure.extended_code, message };
+            classify(sqlx::Error::Database(Box::new(error)))
+        }
+        error => Error::internal(error),
     }
 }
 

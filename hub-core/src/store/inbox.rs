@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{
     app_events::{AppEvents, NewAppEvent},
     conn::{Conn, sql},
-    fan_out,
+    fan_out::{self, Consequences},
     media::{self, NewInboundMedia},
     rows::{self, row},
     traces::NewTrace,
@@ -42,6 +42,13 @@ pub struct Accept {
     pub now: Timestamp,
     /// Oldest first.
     pub messages: Vec<AcceptMessage>,
+}
+
+impl Accept {
+    /// Whether it brings neither files nor events for apps.
+    pub(super) fn is_plain(&self) -> bool {
+        self.messages.iter().all(|message| message.media.is_empty() && message.apps.is_empty())
+    }
 }
 
 /// One message and where it goes.
@@ -177,53 +184,86 @@ row!(MessageRow, |row| {
     Number created_at = row.created_at,
 });
 
+/// Fence and settings revision of each bot that exists.
+pub(super) type Current = HashMap<BotId, (i64, i64)>;
+/// The numbers that channels gave messages.
+pub(super) type Seqs = HashMap<(ChannelId, MessageId), i64>;
+
+/// Batches, and why those are refused that are.
+#[derive(Debug)]
+pub(super) struct Judged<'a> {
+    batches: &'a [Arc<Accept>],
+    refused: Vec<Option<Accepted>>,
+    /// Those that are not refused.
+    pub(super) valid: Vec<&'a Accept>,
+}
+
+impl<'a> Judged<'a> {
+    pub(super) fn new(batches: &'a [Arc<Accept>], current: &Current) -> Self {
+        let judge = |batch: &Arc<Accept>| match current.get(&batch.bot_id) {
+            Some((fence, rev)) if *fence == batch.fence && *rev == batch.config_rev => None,
+            Some((fence, _)) if *fence == batch.fence => Some(Accepted::Stale),
+            _ => Some(Accepted::Fenced),
+        };
+        let refused: Vec<_> = batches.iter().map(judge).collect();
+        let valid = batches.iter().zip(&refused).filter(|(_, refused)| refused.is_none());
+        let valid = valid.map(|(batch, _)| &**batch).collect();
+        Self { batches, refused, valid }
+    }
+
+    /// The rows of all messages.
+    pub(super) fn rows(&self) -> Vec<&'a MessageRow> {
+        self.valid.iter().flat_map(|batch| &batch.messages).map(|message| &message.row).collect()
+    }
+
+    /// The result of each batch, in their order.
+    pub(super) fn answers(self, inserted: &HashSet<MessageId>, seqs: &Seqs) -> Vec<Accepted> {
+        let results = self.batches.iter().zip(self.refused);
+        results.map(|(batch, refused)| refused.unwrap_or_else(|| stored(batch, inserted, seqs))).collect()
+    }
+}
+
+/// The new messages that each channel takes, in their order.
+pub(super) fn taken(
+    batches: &[&Accept],
+    inserted: &HashSet<MessageId>,
+) -> BTreeMap<ChannelId, Vec<MessageId>> {
+    let mut taken: BTreeMap<ChannelId, Vec<MessageId>> = BTreeMap::new();
+    for message in batches.iter().flat_map(|batch| &batch.messages) {
+        if inserted.contains(&message.row.id) {
+            for route in message.routes.iter().filter(|route| route.taken.is_some()) {
+                taken.entry(route.channel_id).or_default().push(message.row.id);
+            }
+        }
+    }
+    taken
+}
+
+/// The result of a batch that is not refused.
+pub(super) fn stored(batch: &Accept, inserted: &HashSet<MessageId>, seqs: &Seqs) -> Accepted {
+    let numbers = |message: &AcceptMessage| {
+        let is_new = inserted.contains(&message.row.id);
+        is_new.then(|| message.routes.iter().map(|route| seq_of(seqs, message, route)).collect())
+    };
+    Accepted::Stored(batch.messages.iter().map(numbers).collect())
+}
+
 /// Writes the batches of all bots that wait; answers in their order.
 pub(super) async fn write(tx: &mut Tx, batches: &[Arc<Accept>]) -> Result<Vec<Accepted>> {
     let mut conn = tx.conn();
     failpoint!("accept.leases");
-    let current = current_leases(&mut conn, batches).await?;
-    let verdicts: Vec<Option<Accepted>> = batches
-        .iter()
-        .map(|batch| match current.get(&batch.bot_id) {
-            Some((fence, rev)) if *fence == batch.fence && *rev == batch.config_rev => None,
-            Some((fence, _)) if *fence == batch.fence => Some(Accepted::Stale),
-            _ => Some(Accepted::Fenced),
-        })
-        .collect();
-    let valid: Vec<&Accept> = batches
-        .iter()
-        .zip(&verdicts)
-        .filter(|(_, refused)| refused.is_none())
-        .map(|(batch, _)| &**batch)
-        .collect();
+    let judged = Judged::new(batches, &current_leases(&mut conn, batches).await?);
     failpoint!("accept.messages");
-    let inserted = insert_messages(&mut conn, &valid).await?;
+    let inserted = insert_messages(&mut conn, &judged.rows()).await?;
     failpoint!("accept.numbers");
-    let seqs = number_channels(&mut conn, &valid, &inserted).await?;
+    let seqs = number_channels(&mut conn, &taken(&judged.valid, &inserted)).await?;
     failpoint!("accept.work");
-    fan_out::insert(&mut conn, &valid, &inserted, &seqs).await?;
-    media::insert_inbound(&mut conn, files_of(&valid, &inserted)).await?;
-    let messages = valid.iter().flat_map(|batch| &batch.messages);
+    fan_out::insert(&mut conn, &Consequences::new(&judged.valid, &inserted, &seqs)).await?;
+    media::insert_inbound(&mut conn, files_of(&judged.valid, &inserted)).await?;
+    let messages = judged.valid.iter().flat_map(|batch| &batch.messages);
     let new = messages.filter(|message| inserted.contains(&message.row.id));
     AppEvents(conn.lend()).insert(&new.flat_map(|message| &message.apps).collect::<Vec<_>>()).await?;
-    let stored = |batch: &Accept| {
-        Accepted::Stored(
-            batch
-                .messages
-                .iter()
-                .map(|message| {
-                    inserted.contains(&message.row.id).then(|| {
-                        message.routes.iter().map(|route| seq_of(&seqs, message, route)).collect::<Vec<_>>()
-                    })
-                })
-                .collect(),
-        )
-    };
-    Ok(batches
-        .iter()
-        .zip(verdicts)
-        .map(|(batch, refused)| refused.unwrap_or_else(|| stored(batch)))
-        .collect())
+    Ok(judged.answers(&inserted, &seqs))
 }
 
 /// The files of the messages that are new.
@@ -240,16 +280,12 @@ fn files_of<'a>(
 }
 
 /// The number that a channel gave a message; 0 where it gave none.
-pub(super) fn seq_of(
-    seqs: &HashMap<(ChannelId, MessageId), i64>,
-    message: &AcceptMessage,
-    route: &AcceptRoute,
-) -> i64 {
+pub(super) fn seq_of(seqs: &Seqs, message: &AcceptMessage, route: &AcceptRoute) -> i64 {
     seqs.get(&(route.channel_id, message.row.id)).copied().unwrap_or(0)
 }
 
 /// Fence and settings revision of each bot, locked until the commit.
-async fn current_leases(conn: &mut Conn<'_>, batches: &[Arc<Accept>]) -> Result<HashMap<BotId, (i64, i64)>> {
+async fn current_leases(conn: &mut Conn<'_>, batches: &[Arc<Accept>]) -> Result<Current> {
     let ids = json(&batches.iter().map(|batch| batch.bot_id).collect::<Vec<_>>());
     let rows: Vec<(BotId, i64, i64)> = sql!(*conn, all:
         "SELECT id, lease_fence, config_rev FROM bots WHERE id IN (SELECT value FROM json_each($1))",
@@ -260,43 +296,36 @@ async fn current_leases(conn: &mut Conn<'_>, batches: &[Arc<Accept>]) -> Result<
     Ok(rows.into_iter().map(|(id, fence, rev)| (id, (fence, rev))).collect())
 }
 
-/// Stores messages; what the bot has already is left out of the answer.
-async fn insert_messages(conn: &mut Conn<'_>, batches: &[&Accept]) -> Result<HashSet<MessageId>> {
-    let rows: Vec<&MessageRow> =
-        batches.iter().flat_map(|batch| &batch.messages).map(|message| &message.row).collect();
-    let statement = |rows: &str| {
-        format!(
-            "INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id,
-                group_id, kind, content, items, quoted, network_id, dedupe_key, private, status, sent_at, created_at)
-             SELECT id, bot_id, 'inbound', peer, from_user_id, to_user_id, user_name, session_id, group_id, kind,
-                content, items, quoted, network_id, dedupe_key, private, status, sent_at, created_at
-             FROM {rows} WHERE x.id IS NOT NULL ON CONFLICT (bot_id, dedupe_key) DO NOTHING RETURNING id"
-        )
-    };
-    Ok(rows::returning(conn, &rows, statement).await?.into_iter().collect())
+/// Stores messages out of these rows.
+pub(super) fn insert_statement(rows: &str) -> String {
+    format!(
+        "INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id,
+            group_id, kind, content, items, quoted, network_id, dedupe_key, private, status, sent_at, created_at)
+         SELECT id, bot_id, 'inbound', peer, from_user_id, to_user_id, user_name, session_id, group_id, kind,
+            content, items, quoted, network_id, dedupe_key, private, status, sent_at, created_at
+         FROM {rows} WHERE x.id IS NOT NULL"
+    )
+}
+
+/// The end of [`insert_statement`] when a bot may have a message already.
+pub(super) const SKIP_REPEATS: &str = "ON CONFLICT (bot_id, dedupe_key) DO NOTHING";
+
+/// Stores messages; returns those that the bot did not have.
+async fn insert_messages(conn: &mut Conn<'_>, rows: &[&MessageRow]) -> Result<HashSet<MessageId>> {
+    let statement = |rows: &str| format!("{} {SKIP_REPEATS} RETURNING id", insert_statement(rows));
+    Ok(rows::returning(conn, rows, statement).await?.into_iter().collect())
 }
 
 /// Takes sequence numbers, gap-free per channel, for every message that a channel takes.
-async fn number_channels(
-    conn: &mut Conn<'_>,
-    batches: &[&Accept],
-    inserted: &HashSet<MessageId>,
-) -> Result<HashMap<(ChannelId, MessageId), i64>> {
+async fn number_channels(conn: &mut Conn<'_>, taken: &BTreeMap<ChannelId, Vec<MessageId>>) -> Result<Seqs> {
     #[derive(Serialize)]
     struct Count {
         channel: ChannelId,
         n: i64,
     }
-    let mut taken: BTreeMap<ChannelId, Vec<MessageId>> = BTreeMap::new();
-    for message in batches.iter().flat_map(|batch| &batch.messages) {
-        if inserted.contains(&message.row.id) {
-            for route in message.routes.iter().filter(|route| route.taken.is_some()) {
-                taken.entry(route.channel_id).or_default().push(message.row.id);
-            }
-        }
-    }
+    let mut seqs = Seqs::new();
     if taken.is_empty() {
-        return Ok(HashMap::new());
+        return Ok(seqs);
     }
     let counts: Vec<Count> = taken
         .iter()
@@ -312,12 +341,13 @@ async fn number_channels(
         WHERE channels.id = x.channel RETURNING id, last_seq";
         &counts
     )?;
-    let mut seqs = HashMap::new();
     for (channel, last) in rows {
-        let messages = &taken[&channel];
-        for (message, back) in messages.iter().rev().zip(0..) {
-            seqs.insert((channel, *message), last - back);
-        }
+        number(&mut seqs, channel, &taken[&channel], last);
     }
     Ok(seqs)
+}
+
+/// Numbers the messages of a channel, of which `last` is the number of the last one.
+pub(super) fn number(seqs: &mut Seqs, channel: ChannelId, messages: &[MessageId], last: i64) {
+    seqs.extend(messages.iter().rev().zip(0..).map(|(message, back)| ((channel, *message), last - back)));
 }

@@ -1,6 +1,6 @@
 //! Statements about leases: which node polls and delivers for which bot.
 //!
-//! A lease covers a bot's polling, deliveries and outbox at once, since a conversation never spans bots: the order
+//! A node has one lease over all its bots, so that renewing it costs one row. It covers a bot's polling, deliveries and outbox at once, since a conversation never spans bots: the order
 //! within a lane then needs no lock between nodes. The fence grows with every change of hands, and every write on
 //! behalf of a bot checks it inside the commit, so that a node that slept through the loss of its lease writes
 //! nothing.
@@ -46,9 +46,27 @@ pub struct Extended {
     pub step: Option<Step>,
 }
 
+/// The bots that no living node has, after `FROM`; `$1` is the time. `$dead` compares their node with those whose lease
+/// is over, in the form for which each database uses the index.
+macro_rules! free_bots {
+    ($dead:literal) => {
+        concat!(
+            "bots WHERE (lease_owner IS NULL OR lease_owner ",
+            $dead,
+            ") AND EXISTS (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active')"
+        )
+    };
+    (sqlite) => {
+        free_bots!("IN (SELECT id FROM nodes WHERE lease_until <= $1)")
+    };
+    (postgres) => {
+        free_bots!("= ANY (ARRAY(SELECT id FROM nodes WHERE lease_until <= $1))")
+    };
+}
+
 impl Leases<'_> {
-    /// Takes up to `limit` free bots, for a node and under its configured name, if it has one. Bots of
-    /// disabled users are paused.
+    /// Takes up to `limit` free bots, for a node and under its configured name, if it has one, and extends the node's
+    /// lease. Bots of disabled users are paused.
     pub async fn acquire(
         &mut self,
         node: NodeId,
@@ -58,33 +76,54 @@ impl Leases<'_> {
         limit: u32,
     ) -> Result<Vec<Lease>> {
         failpoint!("lease.acquire");
-        sql!(self.0, all:
-            "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1,
-               lease_name = NULLIF($5, '')
-            WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 AND EXISTS
-               (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active')
-               ORDER BY lease_until LIMIT $4)
-            RETURNING id AS bot_id, lease_fence AS fence",
-            "UPDATE bots SET lease_owner = $1, lease_until = $2, lease_fence = lease_fence + 1,
-               lease_name = NULLIF($5, '')
-            WHERE id IN (SELECT id FROM bots WHERE lease_until <= $3 AND EXISTS
-               (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active')
-               ORDER BY lease_until LIMIT $4 FOR UPDATE SKIP LOCKED)
-            RETURNING id AS bot_id, lease_fence AS fence";
-            node, until, now, i64::from(limit), name
-        )
+        // On PostgreSQL these rows stay locked until the commit: a node whose lease is over cannot extend it while
+        // its bots are being taken.
+        let dead: Vec<NodeId> = sql!(self.0, values:
+            "SELECT id FROM nodes WHERE lease_until <= $1",
+            "SELECT id FROM nodes WHERE lease_until <= $1 ORDER BY id FOR UPDATE";
+            now
+        )?;
+        let taken = sql!(self.0, all:
+            concat!(
+                "UPDATE bots SET lease_owner = $2, lease_fence = lease_fence + 1, lease_name = NULLIF($4, '')
+                WHERE id IN (SELECT id FROM ", free_bots!(sqlite), " LIMIT $3)
+                RETURNING id AS bot_id, lease_fence AS fence"
+            ),
+            concat!(
+                "UPDATE bots SET lease_owner = $2, lease_fence = lease_fence + 1, lease_name = NULLIF($4, '')
+                WHERE id IN (SELECT id FROM ", free_bots!(postgres), " LIMIT $3 FOR UPDATE SKIP LOCKED)
+                RETURNING id AS bot_id, lease_fence AS fence"
+            );
+            now, node, i64::from(limit), name
+        )?;
+        self.extend(node, until).await?;
+        if !dead.is_empty() {
+            sql!(self.0, run:
+                "DELETE FROM nodes WHERE lease_until <= $1
+                AND NOT EXISTS (SELECT 1 FROM bots WHERE lease_owner = nodes.id)";
+                now
+            )?;
+        }
+        Ok(taken)
     }
 
-    /// Extends every lease of a node and says which it still has.
+    /// Extends the lease of a node, and returns the bots it still has. They are its own until another node takes
+    /// them, also when the lease was over.
     pub async fn renew(&mut self, node: NodeId, until: Timestamp) -> Result<Vec<Lease>> {
         failpoint!("lease.renew");
-        sql!(self.0, all:
-            "UPDATE bots SET lease_until = $2 WHERE lease_owner = $1 RETURNING id AS bot_id, lease_fence AS fence";
+        self.extend(node, until).await?;
+        self.held(node).await
+    }
+
+    async fn extend(&mut self, node: NodeId, until: Timestamp) -> Result<()> {
+        sql!(self.0, run:
+            "INSERT INTO nodes (id, lease_until) VALUES ($1, $2)
+            ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until";
             node, until
         )
     }
 
-    /// The leases a node has, without extending them.
+    /// The bots of a node, without extending its lease.
     pub async fn held(&mut self, node: NodeId) -> Result<Vec<Lease>> {
         sql!(self.0, all:
             "SELECT id AS bot_id, lease_fence AS fence FROM bots WHERE lease_owner = $1";
@@ -92,19 +131,17 @@ impl Leases<'_> {
         )
     }
 
-    /// Gives every lease of a node back.
+    /// Gives every bot of a node back.
     pub async fn release(&mut self, node: NodeId) -> Result<()> {
         failpoint!("lease.release");
-        sql!(self.0, run:
-            "UPDATE bots SET lease_owner = NULL, lease_until = 0 WHERE lease_owner = $1";
-            node
-        )
+        sql!(self.0, run: "UPDATE bots SET lease_owner = NULL WHERE lease_owner = $1"; node)?;
+        sql!(self.0, run: "DELETE FROM nodes WHERE id = $1"; node)
     }
 
-    /// Gives one lease back, as if its holder had died: the next one begins from the store.
+    /// Gives one bot back, as if its holder had died: the next one begins from the store.
     pub async fn give_up(&mut self, lease: &Lease) -> Result<()> {
         sql!(self.0, run:
-            "UPDATE bots SET lease_owner = NULL, lease_until = 0 WHERE id = $1 AND lease_fence = $2";
+            "UPDATE bots SET lease_owner = NULL WHERE id = $1 AND lease_fence = $2";
             lease.bot_id, lease.fence
         )
     }
@@ -112,14 +149,15 @@ impl Leases<'_> {
     /// Voids every lease: for SQLite at the start, where no other process may work on the file.
     pub async fn void_all(&mut self) -> Result<()> {
         failpoint!("lease.void");
-        sql!(self.0, run: "UPDATE bots SET lease_owner = NULL, lease_until = 0")
+        sql!(self.0, run: "UPDATE bots SET lease_owner = NULL WHERE lease_owner IS NOT NULL")?;
+        sql!(self.0, run: "DELETE FROM nodes")
     }
 
     /// Whether a bot is there for [`Leases::acquire`].
     pub async fn any_free(&mut self, now: Timestamp) -> Result<bool> {
         let free: Option<i64> = sql!(self.0, optional_value:
-            "SELECT CAST(1 AS BIGINT) FROM bots WHERE lease_until <= $1 AND EXISTS
-            (SELECT 1 FROM users WHERE users.id = bots.owner_id AND users.status = 'active') LIMIT 1";
+            concat!("SELECT CAST(1 AS BIGINT) FROM ", free_bots!(sqlite), " LIMIT 1"),
+            concat!("SELECT CAST(1 AS BIGINT) FROM ", free_bots!(postgres), " LIMIT 1");
             now
         )?;
         Ok(free.is_some())
@@ -128,7 +166,8 @@ impl Leases<'_> {
     /// Whether some node works for some bot at `now`.
     pub async fn any_held(&mut self, now: Timestamp) -> Result<bool> {
         let held: Option<i64> = sql!(self.0, optional_value:
-            "SELECT CAST(1 AS BIGINT) FROM bots WHERE lease_owner IS NOT NULL AND lease_until > $1 LIMIT 1";
+            "SELECT CAST(1 AS BIGINT) FROM nodes WHERE lease_until > $1
+            AND EXISTS (SELECT 1 FROM bots WHERE lease_owner = nodes.id) LIMIT 1";
             now
         )?;
         Ok(held.is_some())
@@ -185,20 +224,40 @@ impl Leases<'_> {
         )
     }
 
-    /// Bots of a node with work that is not held: deliveries, then items to send.
+    /// Bots of a node with work that is not held: deliveries, then items to send. Costs a few reads per bot, of any
+    /// node, that has open work, and none for an idle one.
     pub async fn with_work(&mut self, node: NodeId, now: Timestamp) -> Result<(Vec<BotId>, Vec<BotId>)> {
         failpoint!("lease.look");
-        let deliveries = sql!(self.0, values:
-            "SELECT b.id FROM bots b WHERE b.lease_owner = $1 AND EXISTS (
-            SELECT 1 FROM deliveries d WHERE d.bot_id = b.id AND d.claim <> b.lease_fence
-              AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $2 OR d.due_at > $3))";
-            node, now, now + LONGEST_WAIT
-        )?;
-        let outbox = sql!(self.0, values:
-            "SELECT b.id FROM bots b WHERE b.lease_owner = $1 AND EXISTS (
-            SELECT 1 FROM outbox o WHERE o.bot_id = b.id AND o.state IN ('queued', 'sending'))";
-            node
-        )?;
+        let deliveries = sql!(self.0, values: BOTS_WITH_DELIVERIES; node, now, now + LONGEST_WAIT)?;
+        let outbox = sql!(self.0, values: BOTS_WITH_ITEMS; node)?;
         Ok((deliveries, outbox))
     }
 }
+
+/// The statement that goes from one bot with open rows of a table to the next by the index of these rows.
+macro_rules! bots_with_open {
+    ($table:literal, $open:literal, $rest:literal) => {
+        concat!(
+            // Not MIN: PostgreSQL may read all rows for the least of them, and not for the first one in their order.
+            "WITH RECURSIVE busy (id) AS (
+                SELECT ''
+                UNION ALL
+                SELECT (SELECT bot_id FROM ",
+            $table,
+            " WHERE state IN ",
+            $open,
+            " AND bot_id > busy.id ORDER BY bot_id LIMIT 1)
+                FROM busy WHERE busy.id IS NOT NULL)
+            SELECT b.id FROM busy JOIN bots b ON b.id = busy.id WHERE b.lease_owner = $1",
+            $rest
+        )
+    };
+}
+
+pub(super) const BOTS_WITH_DELIVERIES: &str = bots_with_open!(
+    "deliveries",
+    "('pending', 'parked')",
+    " AND EXISTS (SELECT 1 FROM deliveries d WHERE d.bot_id = b.id AND d.claim <> b.lease_fence
+        AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $2 OR d.due_at > $3))"
+);
+pub(super) const BOTS_WITH_ITEMS: &str = bots_with_open!("outbox", "('queued', 'sending')", "");

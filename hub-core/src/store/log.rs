@@ -66,6 +66,11 @@ pub struct PulseRow {
     pub enabled: bool,
     /// JSON of the WebSocket sink's settings.
     pub websocket: String,
+    /// JSON of the iLink sink's settings.
+    pub ilink: String,
+    /// JSON array of the hashes of the tokens of its iLink clients.
+    #[row(json)]
+    pub ilink_tokens: Vec<String>,
     /// Status of its bot.
     pub bot_status: BotStatus,
     /// Status of the bot's owner.
@@ -123,10 +128,14 @@ impl Log<'_> {
     /// How these channels stand; those that are gone are left out.
     pub async fn pulses(&mut self, channels: &[ChannelId]) -> Result<Vec<PulseRow>> {
         macro_rules! select {
-            ($ids:literal) => {
+            ($hashes:literal, $ids:literal) => {
                 concat!(
                     "SELECT c.id, c.name, c.last_seq, c.acked_seq, c.key_hash, c.old_key_hash, c.old_key_until,
-                        c.enabled, c.websocket, b.status AS bot_status, u.status AS owner_status
+                        c.enabled, c.websocket, c.ilink,
+                        (SELECT ",
+                    $hashes,
+                    " FROM ilink_clients i WHERE i.channel_id = c.id) AS ilink_tokens,
+                        b.status AS bot_status, u.status AS owner_status
                      FROM channels c JOIN bots b ON b.id = c.bot_id JOIN users u ON u.id = b.owner_id
                      WHERE c.id IN (",
                     $ids,
@@ -135,7 +144,11 @@ impl Log<'_> {
             };
         }
         sql!(self.0, all:
-            select!("SELECT value FROM json_each($1)"), select!("SELECT json_array_elements_text($1::json)");
+            select!("json_group_array(i.token_hash)", "SELECT value FROM json_each($1)"),
+            select!(
+                "COALESCE(CAST(json_agg(i.token_hash) AS TEXT), '[]')",
+                "SELECT json_array_elements_text($1::json)"
+            );
             json(channels)
         )
     }

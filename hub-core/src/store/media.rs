@@ -144,6 +144,12 @@ impl Media<'_> {
         sql!(self.0, optional: columns!("WHERE id = $1"); id)
     }
 
+    /// Gives a file that was not sent yet another name and kind.
+    pub async fn rename_unsent(&mut self, id: MediaId, file_name: &str, kind: MessageKind) -> Result<()> {
+        sql!(self.0, run:
+            "UPDATE media SET file_name = $2, kind = $3 WHERE id = $1 AND message_id IS NULL"; id, file_name, kind)
+    }
+
     /// The files of messages, each message's in the order of its items.
     pub async fn of_messages(&mut self, ids: &[MessageId]) -> Result<Vec<MediaRow>> {
         if ids.is_empty() {

@@ -49,11 +49,13 @@ pub(crate) mod conn;
 pub mod contacts;
 pub mod deliveries;
 pub mod demo;
+mod direct;
 pub mod due;
 pub mod external_accounts;
 mod fan_out;
 pub mod fault;
 pub mod idempotency;
+pub mod ilink;
 pub mod inbox;
 pub mod installations;
 pub mod leases;
@@ -198,7 +200,7 @@ impl Store {
     /// # Errors
     /// `UNAVAILABLE` when the commit failed; then nothing of the batch is stored.
     pub async fn accept(&self, batch: inbox::Accept) -> Result<inbox::Accepted> {
-        self.writer.ask(|reply| Command::Accept(batch, reply)).await
+        self.writer.ask(|reply| Command::Accept(Arc::new(batch), reply)).await
     }
 
     /// Stores the outcome of an attempt: state, trace, replies and next due time in one transaction.

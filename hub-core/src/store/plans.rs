@@ -1,8 +1,8 @@
 //! The statements whose cost must not grow with the tables, for tests that read their plans.
 
 use super::{
-    accounts, ai, app_calls, app_codes, app_events, audit, binds, bots, contacts, idempotency, media,
-    messages, qr_logins, revocations, sending, sign_in_flows, stats, traces,
+    accounts, ai, app_calls, app_codes, app_events, audit, binds, bots, contacts, idempotency, ilink, leases,
+    media, messages, qr_logins, revocations, sending, sign_in_flows, stats, traces,
 };
 use crate::{
     id::{BotId, ChannelId, MessageId, ReplayId, TraceId},
@@ -51,9 +51,18 @@ pub fn retention() -> Vec<Planned> {
         both("revocations", revocations::DELETE_BEFORE),
         both("sign-in ceremonies", sign_in_flows::DELETE_EXPIRED),
         both("QR logins", qr_logins::DELETE_EXPIRED),
+        both("iLink logins", ilink::DELETE_EXPIRED_LOGINS),
         both("binds", binds::DELETE_ENDED),
         planned("files without a message", media::LOOSE[0], media::LOOSE[1]),
         both("tallies", stats::DELETE_FOLDED),
+    ]
+}
+
+/// What a node reads again and again, however many idle bots it has.
+pub fn rounds() -> Vec<Planned> {
+    vec![
+        both("bots with deliveries", leases::BOTS_WITH_DELIVERIES),
+        both("bots with items to send", leases::BOTS_WITH_ITEMS),
     ]
 }
 

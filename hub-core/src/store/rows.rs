@@ -13,7 +13,7 @@ use sqlx::{Arguments, AssertSqlSafe, postgres::PgArguments, sqlite::SqliteArgume
 use super::{conn::Conn, fault::classify};
 use crate::{
     error::Result,
-    id::{Id, Kind, kind},
+    id::{Id, IdText, Kind, kind},
     time::Timestamp,
 };
 
@@ -77,6 +77,10 @@ impl<R: Row> Row for &R {
 pub(super) trait Values<'v> {
     /// A text, or NULL.
     fn text(&mut self, value: Option<Cow<'v, str>>);
+    /// An id, or NULL.
+    fn id(&mut self, value: Option<IdText>) {
+        self.text(value.map(|id| Cow::Owned(id.as_str().to_owned())));
+    }
     /// An integer, or NULL.
     fn number(&mut self, value: Option<i64>);
 
@@ -87,6 +91,7 @@ pub(super) trait Values<'v> {
     {
         match value.into() {
             Value::Text(text) => self.text(text),
+            Value::Id(id) => self.id(id),
             Value::Number(number) => self.number(number),
         }
     }
@@ -96,6 +101,7 @@ pub(super) trait Values<'v> {
 #[derive(Debug)]
 pub(super) enum Value<'v> {
     Text(Option<Cow<'v, str>>),
+    Id(Option<IdText>),
     Number(Option<i64>),
 }
 
@@ -125,13 +131,13 @@ impl From<Option<String>> for Value<'_> {
 
 impl<K: Kind> From<Id<K>> for Value<'_> {
     fn from(id: Id<K>) -> Self {
-        id.to_string().into()
+        Self::Id(Some(id.text()))
     }
 }
 
 impl<K: Kind> From<Option<Id<K>>> for Value<'_> {
     fn from(id: Option<Id<K>>) -> Self {
-        id.map(|id| id.to_string()).into()
+        Self::Id(id.map(Id::text))
     }
 }
 
@@ -313,6 +319,12 @@ pub(super) fn table<R: Row>(size: usize) -> String {
     let places = R::COLUMNS.len();
     let row = format!("({}?)", "?,".repeat(places - 1));
     format!("({}) AS (VALUES {}{row})", names::<R>(), format!("{row},").repeat(size - 1))
+}
+
+/// SQLite's expression after `FROM` for one row, whose values are bound in their order.
+pub(super) fn single<R: Row>() -> String {
+    let columns = R::COLUMNS.iter().map(|column| format!("? AS {}", column.name()));
+    format!("(SELECT {}) AS x", columns.collect::<Vec<_>>().join(", "))
 }
 
 fn unnest<R: Row>(first: usize) -> String {

@@ -356,7 +356,7 @@ row!(NewTrace, |row| {
 
 /// Appends to traces, out of these rows. The array grows as text: `[a]` and `b` make `[a,b]`, without parsing what is
 /// there. `worst` is only written while another delivery is open: a trace of one never needs it.
-fn update_traces(max: &str, rows: &str) -> String {
+pub(super) fn update_traces(max: &str, rows: &str) -> String {
     format!(
         "UPDATE traces SET
             status = CASE WHEN x.status IS NULL THEN traces.status
@@ -409,7 +409,7 @@ fn weight(status: Option<TraceStatus>) -> u8 {
 }
 
 /// One update per trace: a statement changes each row once, whatever it joins with.
-fn merge(updates: &[&TraceUpdate]) -> Vec<TraceUpdate> {
+pub(super) fn merge(updates: &[&TraceUpdate]) -> Vec<TraceUpdate> {
     let mut merged: Vec<TraceUpdate> = Vec::with_capacity(updates.len());
     let mut places: HashMap<TraceId, usize> = HashMap::new();
     for &update in updates {

@@ -207,8 +207,8 @@ impl Upkeep {
         let mut conn = self.tx.conn();
         let held: i64 = sql!(conn, value:
             "SELECT COUNT(*) FROM bots WHERE lease_owner IS NOT NULL",
-            "SELECT COUNT(*) FROM bots WHERE lease_owner IS NOT NULL
-            AND lease_until > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
+            "SELECT COUNT(*) FROM bots JOIN nodes ON nodes.id = bots.lease_owner
+            WHERE nodes.lease_until > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
         )?;
         Ok(held > 0)
     }

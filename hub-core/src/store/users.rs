@@ -150,7 +150,7 @@ impl Users<'_> {
     /// Takes a user's bots away from the nodes that work for them, and says which they are.
     pub async fn rest_bots(&mut self, id: UserId, now: Timestamp) -> Result<Vec<BotId>> {
         sql!(self.0, values:
-            "UPDATE bots SET lease_owner = NULL, lease_until = 0, lease_fence = lease_fence + 1, status_since = $2,
+            "UPDATE bots SET lease_owner = NULL, lease_fence = lease_fence + 1, status_since = $2,
                status_reason = CASE WHEN status IN ('expired', 'error') THEN status_reason
                    ELSE 'its owner is disabled' END,
                status = CASE WHEN status IN ('expired', 'error') THEN status ELSE 'offline' END

@@ -7,9 +7,9 @@ use super::{
     app_sockets::AppSockets, apps::Apps, audit::Audit, binds::Binds, bots::Bots,
     channel_plugins::ChannelPlugins, channels::Channels, conn::Conn, contacts::Contacts,
     deliveries::Deliveries, demo::Demo, due::Due, external_accounts::ExternalAccounts,
-    idempotency::Idempotency, installations::Installations, leases::Leases, log::Log, media::Media,
-    messages::Messages, outbox::Outbox, passkeys::Passkeys, plugins::Plugins, qr_logins::QrLogins,
-    replays::Replays, revocations::Revocations, sealed::SealedValues, sending::Sending,
+    idempotency::Idempotency, ilink::Ilink, installations::Installations, leases::Leases, log::Log,
+    media::Media, messages::Messages, outbox::Outbox, passkeys::Passkeys, plugins::Plugins,
+    qr_logins::QrLogins, replays::Replays, revocations::Revocations, sealed::SealedValues, sending::Sending,
     sign_in_flows::SignInFlows, stats::Stats, traces::Traces, user_keys::UserKeys, users::Users,
 };
 
@@ -107,6 +107,8 @@ views! {
     external_accounts: ExternalAccounts,
     /// First answers of repeated calls.
     idempotency: Idempotency,
+    /// Clients of iLink sinks, and their logins.
+    ilink: Ilink,
     /// Which node works for which bot.
     leases: Leases,
     /// Files of messages.

@@ -30,7 +30,7 @@ pub(super) type Job =
 pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
 
 pub(super) enum Command {
-    Accept(Accept, Reply<Accepted>),
+    Accept(Arc<Accept>, Reply<Accepted>),
     Finish(Arc<Finished>, Reply<()>),
     BeginSend(Begun, Reply<bool>),
     SettleSend(Arc<Settled>, Reply<bool>),

@@ -37,6 +37,7 @@ pub mod events;
 pub mod explain;
 pub mod external;
 pub mod files;
+pub mod ilink;
 pub mod meta;
 pub mod passkeys;
 pub mod password_reset;
@@ -88,7 +89,7 @@ pub type Api = (
     (bots::BotsApi, sim::SimApi),
     TraceApi,
     channel_api::ChannelClientApi,
-    channels::ChannelsApi,
+    (channels::ChannelsApi, ilink::IlinkApi),
     files::FilesApi,
     plugins::PluginsApi,
     plugins::PluginDebugApi,
@@ -144,7 +145,7 @@ pub fn all() -> Api {
         (bots::BotsApi, sim::SimApi),
         (traces::TracesApi, explain::ExplanationApi, replays::ReplaysApi),
         channel_api::ChannelClientApi,
-        channels::ChannelsApi,
+        (channels::ChannelsApi, ilink::IlinkApi),
         files::FilesApi,
         plugins::PluginsApi,
         plugins::PluginDebugApi,

@@ -5,7 +5,7 @@ use hub_core::config::HubConfig;
 use super::{
     Reader,
     providers::read_providers,
-    values::{read_connections, read_registration},
+    values::{read_bots, read_connections, read_registration},
 };
 use crate::rate_limit::RateLimitSettings;
 
@@ -19,6 +19,7 @@ pub(super) fn hub(reader: &mut Reader, development: bool) -> HubConfig {
     hub.max_sockets_per_user = reader.value("max_sockets_per_user", read_connections);
     hub.max_polls = reader.value("max_polls", read_connections);
     hub.max_polls_per_channel = reader.value("max_polls_per_channel", read_connections);
+    hub.max_bots_per_user = reader.value("max_bots_per_user", read_bots);
     let sends = reader.number("sends_per_five_minutes", "a number of messages, 0 for no limit");
     hub.sends_per_five_minutes = Some(sends);
     hub.providers = read_providers(reader);

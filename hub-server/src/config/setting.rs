@@ -136,6 +136,7 @@ pub const SETTINGS: &[Setting] = &[
     plain("max_sockets_per_user", "COUNT", "Maximum open WebSockets per user"),
     plain("max_polls", "COUNT", "Maximum waiting long polls"),
     plain("max_polls_per_channel", "COUNT", "Maximum waiting long polls per channel"),
+    plain("max_bots_per_user", "COUNT", "Maximum bots per user"),
     plain(
         "sends_per_five_minutes",
         "COUNT",

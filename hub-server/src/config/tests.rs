@@ -41,6 +41,18 @@ fn a_flag_beats_a_variable_beats_the_file_beats_the_default() {
 }
 
 #[test]
+fn the_limit_of_bots_is_a_number_from_one_on() {
+    let limit = |value| load(&[], &[("HUB_MAX_BOTS_PER_USER", value)], None);
+    assert_eq!(load(&[], &[], None).unwrap().hub.max_bots_per_user, 20);
+    assert_eq!(limit("10000").unwrap().hub.max_bots_per_user, 10_000);
+    for value in ["0", "-1", "many", "4294967296"] {
+        let problems = limit(value).unwrap_err().problems;
+        assert_eq!(problems.len(), 1);
+        assert!(problems[0].contains("a number of bots from 1 on"), "{problems:?}");
+    }
+}
+
+#[test]
 fn all_problems_are_reported_at_once() {
     let problems = load(
         &[("listen", "nonsense,127.0.0.1:9800")],

@@ -40,6 +40,11 @@ pub(super) fn read_connections(text: &str) -> Result<usize, String> {
     count.ok_or_else(|| "must be a number of connections from 1 on".to_owned())
 }
 
+pub(super) fn read_bots(text: &str) -> Result<u32, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "must be a number of bots from 1 on".to_owned())
+}
+
 pub(super) fn read_part_chars(text: &str) -> Result<usize, String> {
     let [least, most] = TEXT_LIMITS;
     let chars = text.parse().ok().filter(|chars| (least..=most).contains(chars));

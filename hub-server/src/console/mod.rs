@@ -58,6 +58,8 @@ static PAGES: &[&Page] = &[
     &channels::filter::PAGE,
     &channels::webhook::PAGE,
     &channels::websocket::PAGE,
+    &channels::ilink::PAGE,
+    &channels::ilink::LOGIN,
     &channels::ai::PAGE,
     &channels::plugins::PAGE,
     &channels::settings::PAGE,

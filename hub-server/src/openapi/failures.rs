@@ -41,6 +41,9 @@ const OWN: &[(&str, &[u16])] = &[
     ("getChannelLogin", &[NOT_FOUND, BAD_GATEWAY]),
     ("authorizeApp", &[NOT_FOUND]),
     ("decideApp", &[NOT_FOUND]),
+    ("openIlinkLogin", &[NOT_FOUND]),
+    ("confirmIlinkLogin", &[NOT_FOUND, CONFLICT]),
+    ("rejectIlinkLogin", &[NOT_FOUND]),
     // The state of the requested object.
     ("createInvite", &[CONFLICT]),
     ("testAiConfig", &[CONFLICT]),

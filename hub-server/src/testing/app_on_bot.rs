@@ -37,8 +37,8 @@ impl Fixture {
         let ada = self.app.user("ada").await;
         self.sql(format!(
             "INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id,
-                credentials, credentials_rev, cursor, config_rev, lease_until, lease_fence, created_at)
-            SELECT '{BOT}', id, 'Shop', 'sim', 'online', 0, 'wx1', 'ann', '', 0, '', 0, 0, 0, 0 FROM users"
+                credentials, credentials_rev, cursor, config_rev, lease_fence, created_at)
+            SELECT '{BOT}', id, 'Shop', 'sim', 'online', 0, 'wx1', 'ann', '', 0, '', 0, 0, 0 FROM users"
         ))
         .await;
         let now = self.app.clock.now().as_millis();

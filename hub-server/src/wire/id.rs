@@ -65,6 +65,8 @@ pub type InstallationId = Id<kind::Installation>;
 pub type TraceId = Id<kind::Trace>;
 /// Id of a connection.
 pub type SocketId = Id<kind::Socket>;
+/// Id of an iLink client.
+pub type IlinkClientId = Id<kind::IlinkClient>;
 /// Id of a replay of many traces.
 pub type ReplayId = Id<kind::Replay>;
 

@@ -22,8 +22,9 @@ pub(crate) use enumeration::enumeration;
 pub(crate) use form::read_multipart;
 pub use form::{FileForm, FormOrJson, FormTexts};
 pub use id::{
-    AppCallId, AppEventId, AppId, AuditId, BindId, BotId, ChannelId, DeliveryId, Id, InstallationId, KeyId,
-    MediaId, MessageId, PasskeyId, PluginId, PluginVersionId, ReplayId, SessionId, SocketId, TraceId, UserId,
+    AppCallId, AppEventId, AppId, AuditId, BindId, BotId, ChannelId, DeliveryId, Id, IlinkClientId,
+    InstallationId, KeyId, MediaId, MessageId, PasskeyId, PluginId, PluginVersionId, ReplayId, SessionId,
+    SocketId, TraceId, UserId,
 };
 pub use number::Number;
 pub use object::JsonObject;

@@ -31,6 +31,11 @@ pub const ELSEWHERE: &[(&str, u16, &str)] = &[
         409,
         "hub-server/src/api/external_link_tests.rs an_account_is_linked_by_its_user_only",
     ),
+    (
+        "confirmIlinkLogin",
+        409,
+        "tests/gateway/refused.rs uploads_are_permitted_for_one_size_and_person_and_the_sink_limits_its_clients",
+    ),
     ("deletePlugin", 409, "hub-server/src/api/plugins/tests.rs what_others_use_is_not_deleted_under_them"),
 ];
 

@@ -48,7 +48,7 @@ impl Bots<'_> {
             bind: bind.clone(),
             credentials,
             new_id: self.ctx.ids.next(),
-            max_bots: self.ctx.config.max_bots,
+            max_bots: self.ctx.config.max_bots_per_user,
             sealer: self.ctx.sealer.clone(),
             ids: self.ctx.ids.clone(),
             now: self.ctx.store.now(),

@@ -355,7 +355,7 @@ async fn l9_an_account_that_is_bound_already_keeps_its_login() {
 
 #[tokio::test]
 async fn the_number_of_bots_is_limited_and_a_known_account_still_binds() {
-    let world = World::with(HubConfig { max_bots: 1, ..HubConfig::default() }).await;
+    let world = World::with(HubConfig { max_bots_per_user: 1, ..HubConfig::default() }).await;
     let ann = world.user("ann").await;
     world.bind(&ann, "wx-a", "t1").await.bot.unwrap();
     let step = world.bind(&ann, "wx-b", "t2").await;

@@ -33,6 +33,7 @@ pub struct Listener {
     was_at_end: bool,
     told: Arc<ChannelState>,
     key: KeyMark,
+    audience: Audience,
     /// Its entry in the list of sockets; `None` for a poll.
     connected: Option<Arc<Connected>>,
     _place: Place,
@@ -101,7 +102,7 @@ impl Listener {
         feed.look(pulses.first(), ctx.store.now());
         let mut head = feed.head.subscribe();
         let now = head.borrow_and_update().clone();
-        if let Some(ended) = now.state.ended(client.key, is_socket) {
+        if let Some(ended) = now.state.ended(client.key, audience) {
             return Err(ended.into());
         }
         let acked = now.acked.max(ctx.node.live.unstored_ack(client.channel_id));
@@ -127,6 +128,7 @@ impl Listener {
             was_at_end: false,
             told: now.state,
             key: client.key,
+            audience,
             connected,
             _place: place,
         })
@@ -171,7 +173,7 @@ impl Listener {
         if Arc::ptr_eq(&now, &self.told) {
             return None;
         }
-        if let Some(ended) = now.ended(self.key, self.connected.is_some()) {
+        if let Some(ended) = now.ended(self.key, self.audience) {
             return Some(News::Ended(ended));
         }
         if now.bot_status != self.told.bot_status {

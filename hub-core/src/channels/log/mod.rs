@@ -18,7 +18,7 @@
 use std::time::Duration;
 
 use crate::{
-    access::Actor,
+    access::{Actor, ChannelActor},
     error::{Error, Result},
     id::ChannelId,
     model::session::ClientInfo,
@@ -73,6 +73,15 @@ impl Channels<'_> {
     /// As [`Channels::listen`].
     pub async fn connect(&self, actor: &Actor, start: Start, client: ClientInfo) -> Result<Listener> {
         Listener::attach(self.ctx, actor.client()?, Audience::Socket, start, client).await
+    }
+
+    /// As [`Channels::listen`], for a poll of an iLink client that has everything up to a number.
+    ///
+    /// # Errors
+    /// As [`Channels::listen`].
+    pub(crate) async fn listen_ilink(&self, client: &ChannelActor, after: i64) -> Result<Listener> {
+        let (audience, start) = (Audience::Ilink, Start::After(after));
+        Listener::attach(self.ctx, client, audience, start, ClientInfo::default()).await
     }
 
     /// Waits up to `wait` for what follows `cursor`, at most `limit` entries, which acknowledges everything

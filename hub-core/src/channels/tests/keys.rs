@@ -10,7 +10,8 @@ async fn only_its_key_authenticates_for_a_channel() {
     let key = created.api_key.expose();
     let actor = world.channels().authenticate_key(key).await.unwrap();
     let mark = KeyMark::of(TokenHash::of(key).as_str());
-    let expected = ChannelActor { channel_id: created.channel.id, bot_id: BOT, owner_id: ADA, key: mark };
+    let expected =
+        ChannelActor { channel_id: created.channel.id, bot_id: BOT, owner_id: ADA, key: mark, ilink: None };
     assert_eq!(actor, Actor::Channel(expected));
     let never_made = crate::secret::new_token(crate::secret::TokenKind::ChannelKey, &Random::seeded(9));
     let session = crate::secret::new_token(crate::secret::TokenKind::Session, &Random::seeded(9));

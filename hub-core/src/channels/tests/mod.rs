@@ -55,8 +55,8 @@ impl World {
             world
                 .execute(format!(
                     "INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id,
-                        credentials, credentials_rev, cursor, config_rev, lease_until, lease_fence, created_at)
-                    VALUES ('{bot}', '{owner}', 'b', 'sim', 'online', 0, '', '', '', 0, '', 5, 0, 0, 0)"
+                        credentials, credentials_rev, cursor, config_rev, lease_fence, created_at)
+                    VALUES ('{bot}', '{owner}', 'b', 'sim', 'online', 0, '', '', '', 0, '', 5, 0, 0)"
                 ))
                 .await;
         }

@@ -166,6 +166,7 @@ impl<'d> Run<'d> {
             key_last4: String::new(),
             filter: crate::text::json(&Filter::default()),
             websocket: crate::text::json(&WebSocketSettings::default()),
+            ilink: "{}".to_owned(),
             webhook: crate::text::json(&webhook),
             webhook_secret: None,
             webhook_old_secret: None,

@@ -29,6 +29,7 @@ use crate::{
     secret::Sealed,
     store::{
         ai::{AiConfigRow, Conversation, ConversationQuery},
+        bots::Answered,
         channel_plugins::InstalledRow,
         deliveries::{Finished, JobRow},
         due::{Followed, Reading},
@@ -263,6 +264,10 @@ impl WorkStore for ModelStore {
 
     async fn note_poll(&self, _lease: &Lease, _error: String) -> Result<()> {
         self.write("note poll", |_| ()).await
+    }
+
+    async fn note_answers(&self, _answers: Vec<Answered>) -> Result<()> {
+        Ok(())
     }
 
     async fn quoted_texts(&self, _bot_id: BotId, _ids: &[&str]) -> Result<HashMap<String, String>> {

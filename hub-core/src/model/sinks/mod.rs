@@ -11,9 +11,11 @@ use crate::{
 };
 
 mod ai;
+mod ilink;
 mod webhook;
 
 pub use ai::{AiSettings, AiSource, AiUpdate};
+pub use ilink::IlinkSettings;
 pub use webhook::{
     AuthMethod, AuthSettings, AuthUpdate, DEFAULT_AUTH_HEADER, DEFAULT_SCHEDULE_S, Ordering, RetrySettings,
     WebhookSettings, WebhookUpdate,

@@ -12,22 +12,27 @@ const BLOCK: usize = 16;
 
 /// The key of one file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::network) struct Key([u8; BLOCK]);
+pub(crate) struct Key([u8; BLOCK]);
 
 impl Key {
     /// A new random key.
-    pub(in crate::network) fn fresh(random: &Random) -> Self {
+    pub(crate) fn fresh(random: &Random) -> Self {
         Self(random.bytes())
     }
 
+    /// The key with these bytes.
+    pub(crate) const fn from_bytes(bytes: [u8; BLOCK]) -> Self {
+        Self(bytes)
+    }
+
     /// Reads 32 hex digits.
-    pub(in crate::network) fn from_hex(text: &str) -> Option<Self> {
+    pub(crate) fn from_hex(text: &str) -> Option<Self> {
         let bytes = HEXLOWER_PERMISSIVE.decode(text.trim().as_bytes()).ok()?;
         bytes.try_into().ok().map(Self)
     }
 
     /// Reads `aes_key`: base64 of the bytes (form A), base64 of their hex digits (form B), or bare hex digits.
-    pub(in crate::network) fn from_reference(text: &str) -> Option<Self> {
+    pub(crate) fn from_reference(text: &str) -> Option<Self> {
         let text = text.trim();
         if let Some(key) = Self::from_hex(text) {
             return Some(key);
@@ -41,22 +46,22 @@ impl Key {
     }
 
     /// 32 hex digits.
-    pub(in crate::network) fn hex(self) -> String {
+    pub(crate) fn hex(self) -> String {
         HEXLOWER.encode(&self.0)
     }
 
     /// Form B, the only one that phones can open.
-    pub(in crate::network) fn reference(self) -> String {
+    pub(crate) fn reference(self) -> String {
         BASE64.encode(self.hex().as_bytes())
     }
 
     /// Encrypts; the result has [`sealed_len`] bytes.
-    pub(in crate::network) fn encrypt(self, plain: &[u8]) -> Vec<u8> {
+    pub(crate) fn encrypt(self, plain: &[u8]) -> Vec<u8> {
         ecb::Encryptor::<aes::Aes128>::new(&self.0.into()).encrypt_padded_vec::<Pkcs7>(plain)
     }
 
     /// Decrypts; `None` when the padding is wrong, which is how another key shows, as a rule.
-    pub(in crate::network) fn decrypt(self, sealed: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn decrypt(self, sealed: &[u8]) -> Option<Vec<u8>> {
         let decryptor = || ecb::Decryptor::<aes::Aes128>::new(&self.0.into());
         // The last block alone tells most wrong keys, however long the rest is.
         let last = sealed.len().checked_sub(BLOCK).filter(|_| sealed.len().is_multiple_of(BLOCK))?;
@@ -72,7 +77,7 @@ impl fmt::Debug for Key {
 }
 
 /// Bytes of the ciphertext of so many bytes; there is always padding.
-pub(in crate::network) const fn sealed_len(plain: usize) -> usize {
+pub(crate) const fn sealed_len(plain: usize) -> usize {
     (plain / BLOCK + 1) * BLOCK
 }
 

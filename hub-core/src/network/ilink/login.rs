@@ -57,7 +57,7 @@ impl Login<'_> {
         let tokens: Vec<&str> = known.iter().take(MAX_KNOWN).map(Secret::expose).collect();
         let body = json!({ "local_token_list": tokens });
         let deadline = self.transport.config().timeouts.login_code;
-        let reply = self.transport.post(Endpoint::BeginLogin, url, None, &body, deadline).await?;
+        let reply = self.transport.post(Endpoint::BeginLogin, url, None, body, deadline).await?;
         let (qrcode, qr_text) = read_code(&reply)?;
         let notes = Notes { qrcode, base: base.to_string(), code: None, wrong: false };
         Ok(LoginPrompt { qr_text, state: notes.into(), lives: CODE_LIFE })

@@ -25,7 +25,7 @@ use crate::{
 };
 
 mod agent;
-pub(super) mod cipher;
+pub(crate) mod cipher;
 mod connection;
 mod fence;
 mod field;

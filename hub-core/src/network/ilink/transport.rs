@@ -108,7 +108,7 @@ impl Transport {
         endpoint: Endpoint,
         url: Url,
         token: Option<&Secret>,
-        body: &Value,
+        body: Value,
         deadline: Duration,
     ) -> Result<Reply, EgressError> {
         let mut headers = self.app_headers();
@@ -118,7 +118,8 @@ impl Transport {
         if let Some(token) = token {
             headers.insert(header::AUTHORIZATION, bearer(token)?);
         }
-        let body = Bytes::from(body.to_string());
+        // A poll waits for half a minute: meanwhile it keeps the text alone.
+        let body = into_text(body);
         self.exchange(endpoint, Method::POST, url, headers, body, deadline).await
     }
 
@@ -186,6 +187,12 @@ impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Transport")
     }
+}
+
+fn into_text(body: Value) -> Bytes {
+    let text = body.to_string();
+    drop(body);
+    text.into()
 }
 
 /// Inserts a configured value; one that HTTP cannot carry is left out.

@@ -15,10 +15,15 @@ use super::{
     config::UploadUrls,
     outbound::{Content, Outbound, OutboundMedia},
     violation::ViolationKind,
-    wire::{Call, Reply, text_of},
     world::{Env, World},
 };
-use crate::{network::ilink::cipher::Key, time::Timestamp};
+use crate::{
+    network::{
+        ilink::cipher::Key,
+        server::{Answer, Call, FileItem, FileItemKind, Reply, UploadRequest},
+    },
+    time::Timestamp,
+};
 
 /// Permissions to upload, and what was uploaded.
 #[derive(Default)]
@@ -102,49 +107,49 @@ impl Cdn {
 }
 
 impl World {
-    pub(super) fn get_upload_url(&mut self, env: &Env<'_>, call: &Call) -> Result<Reply, Reply> {
-        let wx_id = self.authenticate(env, call)?;
-        let request =
-            UploadRequest::read(&call.json).ok_or_else(|| Reply::refuse(-2, "invalid arguments"))?;
-        if !self.accounts.get(&wx_id).is_some_and(|account| account.knows(&request.to_user_id)) {
+    pub(super) fn get_upload_url(
+        &mut self,
+        env: &Env<'_>,
+        wx_id: &str,
+        call: &Call,
+        request: &UploadRequest,
+    ) -> Answer {
+        if !self.accounts.get(wx_id).is_some_and(|account| account.knows(&request.to_user_id)) {
             return Err(Reply::refuse(-1, "unknown user"));
         }
-        let (Some(filekey), Some(no_thumb)) = (request.filekey, request.no_need_thumb) else {
-            // As the real service: accepted, and no URL in it.
-            return Ok(Reply::done());
-        };
+        let filekey = &request.filekey;
         let permit = |raw_size, size, raw_md5: &str| Permit {
-            wx_id: wx_id.clone(),
+            wx_id: wx_id.to_owned(),
             to_user_id: request.to_user_id.clone(),
             filekey: filekey.clone(),
             media_type: request.media_type,
             raw_size,
             size,
-            raw_md5: raw_md5.to_ascii_lowercase(),
+            raw_md5: raw_md5.to_owned(),
         };
         let param = self.cdn.permit(env, permit(request.raw_size, request.size, &request.raw_md5));
         let mut answer = Map::from_iter([("ret".to_owned(), json!(0))]);
         if env.config.upload_urls != UploadUrls::Param {
             let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-            let (param, filekey) = (encode(&param), encode(&filekey));
+            let (param, filekey) = (encode(&param), encode(filekey));
             let url = format!("{}/c2c/upload?encrypted_query_param={param}&filekey={filekey}", call.base);
             answer.insert("upload_full_url".to_owned(), json!(url));
         }
         if env.config.upload_urls != UploadUrls::Full {
             answer.insert("upload_param".to_owned(), json!(param));
         }
-        if let (false, Some((raw_size, size))) = (no_thumb, request.thumb) {
-            let param = self.cdn.permit(env, permit(raw_size, size, text_of(&call.json, "thumb_rawfilemd5")));
+        if let Some(thumb) = &request.thumb {
+            let param = self.cdn.permit(env, permit(thumb.raw_size, thumb.size, &thumb.raw_md5));
             answer.insert("thumb_upload_param".to_owned(), json!(param));
         }
         Ok(Reply::json(&Value::Object(answer)))
     }
 
-    pub(super) fn cdn_upload(&mut self, env: &Env<'_>, call: &Call) -> Result<Reply, Reply> {
+    pub(super) fn cdn_upload(&mut self, env: &Env<'_>, call: &Call, param: &str, filekey: &str) -> Answer {
         let refused = |why| Reply::text(StatusCode::BAD_REQUEST, "").with_header("x-error-message", why);
-        let permit = call.query("encrypted_query_param").and_then(|param| self.cdn.permits.get(param));
+        let permit = self.cdn.permits.get(param);
         let permit = permit.ok_or_else(|| refused("unknown upload parameter"))?.clone();
-        if call.query("filekey") != Some(permit.filekey.as_str()) {
+        if filekey != permit.filekey {
             return Err(refused("filekey does not fit"));
         }
         if u64::try_from(call.body.len()) != Ok(permit.size) {
@@ -154,9 +159,8 @@ impl World {
         Ok(Reply::bytes(Bytes::new()).with_header("x-encrypted-param", &param))
     }
 
-    pub(super) fn cdn_download(&self, env: &Env<'_>, call: &Call) -> Reply {
-        let blob = call.query("encrypted_query_param").and_then(|param| self.cdn.find(env, param));
-        blob.map_or_else(
+    pub(super) fn cdn_download(&self, env: &Env<'_>, param: &str) -> Reply {
+        self.cdn.find(env, param).map_or_else(
             || Reply::text(StatusCode::NOT_FOUND, "").with_header("x-error-message", "unknown parameter"),
             |blob| Reply::bytes(blob.bytes.clone()),
         )
@@ -169,25 +173,16 @@ impl World {
         env: &Env<'_>,
         wx_id: &str,
         to: &str,
-        kind: u64,
-        item: &Map<String, Value>,
+        item: &FileItem<'_>,
     ) -> Result<Content, Reply> {
-        let (name, part) = match kind {
-            2 => ("image", "image_item"),
-            4 => ("file", "file_item"),
-            _ => ("video", "video_item"),
-        };
-        let none = Map::new();
-        let part = item.get(part).and_then(Value::as_object).unwrap_or(&none);
-        let media = part.get("media").and_then(Value::as_object).unwrap_or(&none);
-        let param = text_of(media, "encrypt_query_param");
+        let param = item.reference("encrypt_query_param");
         let problem = match self.cdn.find(env, param) {
             None => Some("cannot be opened: unknown reference"),
             Some(blob) if blob.permit.wx_id != wx_id => Some("cannot be opened: upload of another bot"),
             Some(blob) if blob.permit.to_user_id != to => Some("cannot be opened: upload for another user"),
-            Some(blob) => blob.problem(kind, part),
+            Some(blob) => blob.problem(item),
         };
-        let key = text_of(media, "aes_key");
+        let key = item.reference("aes_key");
         let problem = problem.or_else(|| key_problem(key)).or_else(|| {
             let blob = self.cdn.find(env, param)?;
             blob.open(key).is_none().then_some("cannot be opened: the key or the bytes are wrong")
@@ -203,9 +198,9 @@ impl World {
         Ok(Content {
             text: String::new(),
             media: Some(OutboundMedia {
-                kind: name,
+                kind: item.kind.as_str(),
                 encrypt_query_param: param.to_owned(),
-                file_name: part.get("file_name").and_then(Value::as_str).map(str::to_owned),
+                file_name: Some(item.text("file_name")).filter(|name| !name.is_empty()).map(str::to_owned),
             }),
             opened: Some(problem.is_none()),
             shown: true,
@@ -234,19 +229,14 @@ impl Blob {
     }
 
     /// What is wrong with an item about this blob, as far as its sizes and types tell.
-    fn problem(&self, kind: u64, part: &Map<String, Value>) -> Option<&'static str> {
-        let media_type = match kind {
-            2 => 1,
-            5 => 2,
-            _ => 3,
+    fn problem(&self, item: &FileItem<'_>) -> Option<&'static str> {
+        let size = |name| item.part.and_then(|part| part.get(name)).and_then(Value::as_u64);
+        let sized = match item.kind {
+            FileItemKind::Image => size("mid_size") == Some(self.permit.size),
+            FileItemKind::Video => size("video_size") == Some(self.permit.size),
+            FileItemKind::File => item.text("len").parse() == Ok(self.permit.raw_size),
         };
-        let size = |name| part.get(name).and_then(Value::as_u64);
-        let sized = match kind {
-            2 => size("mid_size") == Some(self.permit.size),
-            5 => size("video_size") == Some(self.permit.size),
-            _ => text_of(part, "len").parse() == Ok(self.permit.raw_size),
-        };
-        if self.permit.media_type != media_type {
+        if self.permit.media_type != item.kind.media_type() {
             Some("cannot be opened: uploaded as another media_type")
         } else if self.permit.size != (self.permit.raw_size / 16 + 1) * 16 {
             Some("cannot be opened: filesize does not fit rawsize")
@@ -266,57 +256,6 @@ fn key_problem(key: &str) -> Option<&'static str> {
 
 fn is_hex32(text: &[u8]) -> bool {
     text.len() == 32 && text.iter().all(u8::is_ascii_hexdigit)
-}
-
-/// The fields of `getuploadurl`, by type.
-struct UploadRequest {
-    to_user_id: String,
-    media_type: u64,
-    raw_size: u64,
-    size: u64,
-    raw_md5: String,
-    filekey: Option<String>,
-    no_need_thumb: Option<bool>,
-    thumb: Option<(u64, u64)>,
-}
-
-impl UploadRequest {
-    /// `None` when a field has the wrong type or form, or one that is always needed is missing. Null is absent:
-    /// published clients write it for what they leave out.
-    fn read(json: &Map<String, Value>) -> Option<Self> {
-        let number = |name| json.get(name).and_then(Value::as_u64);
-        let hex = |name| is_hex32(text_of(json, name).as_bytes());
-        let filekey = match json.get("filekey") {
-            None | Some(Value::Null) => None,
-            Some(Value::String(key)) if !key.is_empty() => Some(key.clone()),
-            Some(_) => return None,
-        };
-        let no_need_thumb = match json.get("no_need_thumb") {
-            None | Some(Value::Null) => None,
-            Some(Value::Bool(no)) => Some(*no),
-            Some(_) => return None,
-        };
-        let thumb = match no_need_thumb {
-            Some(false) if !hex("thumb_rawfilemd5") => return None,
-            Some(false) => Some((number("thumb_rawsize")?, number("thumb_filesize")?)),
-            _ => None,
-        };
-        let media_type = number("media_type").filter(|kind| (1..=4).contains(kind))?;
-        let to_user_id = json.get("to_user_id")?.as_str()?.to_owned();
-        let (raw_size, size) = (number("rawsize")?, number("filesize")?);
-        let complete = hex("rawfilemd5") && hex("aeskey");
-        let raw_md5 = text_of(json, "rawfilemd5").to_owned();
-        complete.then_some(Self {
-            to_user_id,
-            media_type,
-            raw_size,
-            size,
-            raw_md5,
-            filekey,
-            no_need_thumb,
-            thumb,
-        })
-    }
 }
 
 /// A CDN parameter: URL-safe, or with every character that has to be percent-encoded.

@@ -10,13 +10,16 @@ use http::{Method, Request, StatusCode};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use super::{
-    MAX_LISTED, Simulator,
-    faults::Fault,
-    qr::QrAction,
-    wire::{CONTROL, MAX_CONTROL_BODY, Reply, parse_query},
+use super::{MAX_LISTED, Simulator, faults::Fault, qr::QrAction};
+use crate::{
+    error::{Error, ErrorCode, Result},
+    network::server::{Reply, parse_query},
 };
-use crate::error::{Error, ErrorCode, Result};
+
+/// Largest body of a control call: bulk injection serves load tests.
+pub(super) const MAX_CONTROL_BODY: usize = 16 << 20;
+/// Where the control API lives.
+pub(super) const CONTROL: &str = "/_sim/";
 
 /// Longest wait for a send.
 const MAX_WAIT_MS: u64 = 60_000;

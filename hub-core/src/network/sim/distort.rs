@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use http::{HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 
-use super::{
-    faults::{Action, IdForm, status_code},
-    wire::{Call, Endpoint, Reply},
+use super::faults::{Action, IdForm, status_code};
+use crate::{
+    local_http::Cut,
+    network::server::{Call, Endpoint, Reply},
 };
-use crate::local_http::Cut;
 
 /// What a gateway says instead of JSON.
 const PAGE: &str =

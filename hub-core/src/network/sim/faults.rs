@@ -29,8 +29,10 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::wire::Endpoint;
-use crate::error::{Problems, Result};
+use crate::{
+    error::{Problems, Result},
+    network::server::Endpoint,
+};
 
 mod armed;
 

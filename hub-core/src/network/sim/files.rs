@@ -8,12 +8,14 @@ use serde_json::{Map, Value, json};
 
 use super::{
     cdn::Permit,
-    wire::text_of,
     world::{Env, World},
 };
 use crate::{
     error::{Error, Result},
-    network::ilink::cipher::{Key, sealed_len},
+    network::{
+        ilink::cipher::{Key, sealed_len},
+        server::text_of,
+    },
 };
 
 /// Largest file that is taken, in bytes.

@@ -9,12 +9,11 @@ use serde_json::{Map, Value, json};
 
 use super::{
     account::{BoundBot, Peer},
-    stamp,
-    wire::text_of,
     world::{Env, World, random_hex},
 };
 use crate::{
     error::{Error, Result},
+    network::server::{stamp, text_of},
     time::Timestamp,
 };
 

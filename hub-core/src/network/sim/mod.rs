@@ -6,7 +6,8 @@
 //! processes the control API under `/_sim/`, which is the same in JSON.
 //!
 //! It is an independent witness: nothing is shared with the connector in [`network::ilink`](super::ilink), so
-//! a misreading of the protocol on one side fails against the other. Every held answer and every expiry goes
+//! a misreading of the protocol on one side fails against the other. Routing, parsing and error codes are those of every
+//! [server](super::server). Every held answer and every expiry goes
 //! by the [`Clock`], so a test with a manual clock never sleeps. Everything kept is bounded by [`SimCaps`].
 //!
 //! ```
@@ -34,15 +35,13 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
 use bytes::Bytes;
-use http::{Method, Request, Response, request::Parts};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::{
     error::{Error, Result},
-    local_http::{self, Cut, Limits, LocalService},
+    local_http::{self, Limits},
     random::Random,
     tasks::Tasks,
     time::Clock,
@@ -55,32 +54,29 @@ mod control;
 mod distort;
 pub mod faults;
 mod files;
+mod host;
 mod inbound;
 mod outbound;
 mod qr;
-mod stamp;
+mod serve;
 #[cfg(test)]
 mod testing;
 mod typing;
 mod updates;
 mod violation;
-mod wire;
 mod world;
 
+pub use super::server::Endpoint;
 pub use account::{Account, AccountStatus, SimContact};
 pub use config::{DeliveryMode, SimCaps, SimConfig, TokenlessSend, UploadUrls};
 pub use faults::{Action, Fault, FaultStatus, IdForm};
 pub use files::StoredFile;
+pub use host::SIM_HOST;
 pub use outbound::{Outbound, OutboundMedia};
 pub use qr::QrAction;
 pub use typing::Typing;
 pub use violation::{Violation, ViolationKind};
-pub use wire::{Endpoint, SIM_HOST};
 
-use faults::Stage;
-use outbound::Shadow;
-use violation::app_headers_are_valid;
-use wire::{CONTROL, Call, MAX_API_BODY, MAX_CONTROL_BODY, MAX_UPLOAD, Reply};
 use world::{Env, World};
 
 /// Messages one call to list or wait for sends answers at most.
@@ -314,119 +310,6 @@ impl Simulator {
             instant: clock.instant(),
         };
         act(&mut world, &env)
-    }
-
-    /// Answers a request of the protocol, faults included.
-    async fn answer(&self, call: Call) -> Result<Reply, Cut> {
-        let mut shadow = None;
-        if let Some(fault) = self.take_fault(Stage::Early, &call) {
-            self.pause(&fault).await;
-            match fault.action {
-                Action::Pass => {}
-                Action::Shadow { message_id } => shadow = Some(Shadow { message_id }),
-                Action::RateLimit { .. } => return Ok(Reply::refuse(-2, "rate limited")),
-                Action::Expire { after_ms } => self.expire_later(&call, Duration::from_millis(after_ms)),
-                action => return distort::distort(&action, &call, Reply::done()),
-            }
-        }
-        let reply = self.dispatch(&call, shadow).await;
-        // Answers are read again only when there is a reason to.
-        if !self.act(|world, _| world.faults.any_late()) {
-            return Ok(reply);
-        }
-        let messages = distort::messages_of(&reply);
-        let Some(fault) = self.take_fault(Stage::Late { messages: messages.len() }, &call) else {
-            return Ok(reply);
-        };
-        if let Action::Repeat { after_ms, new_id } = fault.action {
-            self.repeat(&call, messages, Duration::from_millis(after_ms), new_id);
-        }
-        self.pause(&fault).await;
-        distort::distort(&fault.action, &call, reply)
-    }
-
-    async fn dispatch(&self, call: &Call, shadow: Option<Shadow>) -> Reply {
-        if matches!(call.endpoint, Endpoint::GetBotQrcode | Endpoint::GetQrcodeStatus)
-            && !app_headers_are_valid(call)
-        {
-            let kind = ViolationKind::BadAppHeaders;
-            let detail = format!("{:?}", call.endpoint);
-            self.act(|world, env| world.violations.record(env, None, kind, &detail));
-        }
-        let answer = match call.endpoint {
-            Endpoint::GetQrcodeStatus => return self.get_qrcode_status(call).await,
-            Endpoint::GetUpdates => return self.get_updates(call).await,
-            endpoint => self.act(|world, env| match endpoint {
-                Endpoint::GetBotQrcode => Ok(world.get_bot_qrcode(env, call)),
-                Endpoint::NotifyStart => world.notify(env, call, true),
-                Endpoint::NotifyStop => world.notify(env, call, false),
-                Endpoint::SendMessage => world.send_message(env, call, shadow),
-                Endpoint::GetConfig => world.get_config(env, call),
-                Endpoint::SendTyping => world.send_typing(env, call),
-                Endpoint::GetUploadUrl => world.get_upload_url(env, call),
-                Endpoint::CdnUpload => world.cdn_upload(env, call),
-                Endpoint::CdnDownload => Ok(world.cdn_download(env, call)),
-                Endpoint::GetQrcodeStatus | Endpoint::GetUpdates => Ok(Reply::done()),
-            }),
-        };
-        answer.unwrap_or_else(|refusal| refusal)
-    }
-
-    fn take_fault(&self, stage: Stage, call: &Call) -> Option<Fault> {
-        self.act(|world, env| world.take_fault(env, stage, call))
-    }
-
-    async fn pause(&self, fault: &Fault) {
-        if fault.delay_ms > 0 {
-            self.clock().sleep(Duration::from_millis(fault.delay_ms)).await;
-        }
-    }
-
-    fn expire_later(&self, call: &Call, after: Duration) {
-        self.act(|world, env| {
-            let wx_id = world.account_of(call).map(str::to_owned);
-            if let Some(account) = wx_id.and_then(|wx_id| world.accounts.get_mut(&wx_id)) {
-                account.expires_at = Some(env.now + after);
-            }
-        });
-    }
-
-    fn repeat(&self, call: &Call, messages: Vec<Value>, after: Duration, new_id: bool) {
-        self.act(|world, env| {
-            let Some(wx_id) = world.account_of(call).map(str::to_owned) else { return };
-            for mut message in messages {
-                if new_id {
-                    message["message_id"] = json!(world.next_id(env.random));
-                }
-                if let Some(account) = world.accounts.get_mut(&wx_id) {
-                    account.repeat(env, after, &message);
-                }
-            }
-        });
-    }
-}
-
-#[async_trait]
-impl LocalService for Simulator {
-    async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
-        if request.uri().path().starts_with(CONTROL) {
-            return Ok(self.control(&request).await.into());
-        }
-        if let (&Method::GET, Some(value)) = (request.method(), request.uri().path().strip_prefix(qr::PAGE)) {
-            return Ok(self.qr_page(value).into());
-        }
-        match Call::parse(request, self.config().public_url.as_deref()) {
-            Ok(call) => Ok(self.answer(call).await?.into()),
-            Err(refusal) => Ok(refusal.into()),
-        }
-    }
-
-    fn max_body(&self, head: &Parts) -> usize {
-        match head.uri.path() {
-            "/c2c/upload" => MAX_UPLOAD,
-            path if path.starts_with(CONTROL) => MAX_CONTROL_BODY,
-            _ => MAX_API_BODY,
-        }
     }
 }
 

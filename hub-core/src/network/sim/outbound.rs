@@ -3,20 +3,18 @@
 use std::{collections::VecDeque, fmt};
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::{
     account::Sent,
     config::TokenlessSend,
-    stamp,
     violation::ViolationKind,
-    wire::{Call, Reply, text_of},
     world::{Bell, Env, World},
 };
-use crate::time::Timestamp;
-
-/// Longest text of one item in bytes.
-const MAX_TEXT: usize = 16_384;
+use crate::{
+    network::server::{Answer, Item, Reply, SendRequest, stamp},
+    time::Timestamp,
+};
 
 /// One message a bot sent and the network accepted.
 #[derive(Clone, PartialEq, Serialize)]
@@ -121,15 +119,6 @@ impl Outbox {
     }
 }
 
-/// What a request has to be before the window is even looked at.
-struct Send<'a> {
-    msg: &'a Map<String, Value>,
-    to: &'a str,
-    client_id: &'a str,
-    context_token: &'a str,
-    content: Content,
-}
-
 /// The one item of a send, and how the receiver fares with it.
 pub(super) struct Content {
     pub text: String,
@@ -159,27 +148,27 @@ impl World {
     pub(super) fn send_message(
         &mut self,
         env: &Env<'_>,
-        call: &Call,
+        wx_id: &str,
+        send: &SendRequest<'_>,
         shadow: Option<Shadow>,
-    ) -> Result<Reply, Reply> {
-        let wx_id = self.authenticate(env, call)?;
-        let send = self.read_send(env, &wx_id, call)?;
-        if let Some(sent) = self.repeat_of(env, &wx_id, send.client_id) {
+    ) -> Answer {
+        let content = self.read_content(env, wx_id, send)?;
+        if let Some(sent) = self.repeat_of(env, wx_id, send.client_id) {
             self.outbox.count_repeat(sent.n);
             return Ok(accepted(sent.message_id, shadow));
         }
-        self.check_permission(env, &wx_id, &send)?;
+        self.check_permission(env, wx_id, send)?;
         if send.client_id.is_empty() {
-            self.violations.record(env, Some(&wx_id), ViolationKind::NoClientId, "sendmessage");
+            self.violations.record(env, Some(wx_id), ViolationKind::NoClientId, "sendmessage");
         }
         let message_id = self.next_id(env.random);
         let known = shadow.is_none_or(|shadow| shadow.message_id);
-        let Send { msg, to, client_id, context_token, content } = send;
+        let SendRequest { msg, to, client_id, context_token, .. } = *send;
         let unfinished = msg.get("message_state").and_then(Value::as_u64) == Some(1);
         let note = shadow.map(|_| "shadow").or(content.note).or(unfinished.then_some("message_state 1"));
         let n = self.outbox.push(env.config.caps.outbound, |n| Outbound {
             n,
-            wx_id: wx_id.clone(),
+            wx_id: wx_id.to_owned(),
             to_user_id: to.to_owned(),
             text: content.text,
             client_id: client_id.to_owned(),
@@ -193,7 +182,7 @@ impl World {
             repeats: 0,
             raw: Value::Object(msg.clone()),
         });
-        if let Some(account) = self.accounts.get_mut(&wx_id) {
+        if let Some(account) = self.accounts.get_mut(wx_id) {
             if let Some(peer) = account.peers.get_mut(to) {
                 peer.sends += 1;
             }
@@ -204,48 +193,29 @@ impl World {
         Ok(accepted(message_id, shadow))
     }
 
-    /// The rules that return `-3` or `-2` regardless of the window.
-    fn read_send<'a>(&mut self, env: &Env<'_>, wx_id: &str, call: &'a Call) -> Result<Send<'a>, Reply> {
-        let invalid = || Reply::refuse(-3, "invalid arguments");
-        let msg = call.json.get("msg").and_then(Value::as_object).ok_or_else(invalid)?;
-        let to = text_of(msg, "to_user_id");
-        let from_bot = msg.get("message_type").and_then(Value::as_u64) == Some(2);
-        if !from_bot || !self.accounts.get(wx_id).is_some_and(|account| account.knows(to)) {
-            return Err(invalid());
+    /// The item as the receiver sees it.
+    fn read_content(&mut self, env: &Env<'_>, wx_id: &str, send: &SendRequest<'_>) -> Result<Content, Reply> {
+        if !self.accounts.get(wx_id).is_some_and(|account| account.knows(send.to)) {
+            return Err(Reply::refuse(-3, "invalid arguments"));
         }
-        let item = match msg.get("item_list").and_then(Value::as_array).map(Vec::as_slice) {
-            None | Some([]) => return Err(Reply::json(&json!({"ret": -2}))),
-            Some([Value::Object(item)]) => item,
-            Some(_) => return Err(invalid()),
-        };
-        let content = match item.get("type").and_then(Value::as_u64) {
-            Some(1) => {
-                let text = item.get("text_item").and_then(|text| text.get("text")).and_then(Value::as_str);
-                let text = text.unwrap_or_default();
-                if text.is_empty() || text.len() > MAX_TEXT {
-                    return Err(Reply::json(&json!({"ret": -2})));
-                }
-                Content::text(text)
-            }
+        match &send.item {
+            Item::Text(text) => Ok(Content::text(text)),
             // Voice is accepted and never shown, whatever it holds.
-            Some(3) => Content::invisible(Some(OutboundMedia {
+            Item::Voice => Ok(Content::invisible(Some(OutboundMedia {
                 kind: "voice",
                 encrypt_query_param: String::new(),
                 file_name: None,
-            })),
-            Some(kind @ (2 | 4 | 5)) => self.read_media(env, wx_id, to, kind, item)?,
-            Some(11 | 12) => Content::invisible(None),
-            _ => return Err(invalid()),
-        };
-        let client_id = text_of(msg, "client_id");
-        Ok(Send { msg, to, client_id, context_token: text_of(msg, "context_token"), content })
+            }))),
+            Item::File(item) => self.read_media(env, wx_id, send.to, item),
+            Item::ToolCall => Ok(Content::invisible(None)),
+        }
     }
 
     fn repeat_of(&mut self, env: &Env<'_>, wx_id: &str, client_id: &str) -> Option<Sent> {
         self.accounts.get_mut(wx_id)?.client_ids.find(env, client_id)
     }
 
-    fn check_permission(&mut self, env: &Env<'_>, wx_id: &str, send: &Send<'_>) -> Result<(), Reply> {
+    fn check_permission(&mut self, env: &Env<'_>, wx_id: &str, send: &SendRequest<'_>) -> Result<(), Reply> {
         let refused = || Reply::refuse(-2, "prepare failed");
         if send.context_token.is_empty() {
             match env.config.tokenless {

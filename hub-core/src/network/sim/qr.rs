@@ -4,26 +4,23 @@ use std::collections::{HashMap, VecDeque};
 
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::watch;
 
 use super::{
     Simulator,
     account::{Account, new_user_id},
-    wire::{Call, Reply},
     world::{Bell, Env, World, random_hex},
 };
 use crate::{
     error::{Error, Result},
+    network::server::{Call, Reply},
     time::{Instant, Timestamp},
     words::words,
 };
 
 /// Where the text of a QR code leads to when it is opened as a link, in place of being scanned.
 pub(super) const PAGE: &str = "/q/";
-
-/// Tokens read from `local_token_list`.
-const MAX_LOCAL_TOKENS: usize = 10;
 
 /// What can be done to a QR code besides scanning and confirming it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -172,10 +169,9 @@ impl Simulator {
         }
     }
 
-    pub(super) async fn get_qrcode_status(&self, call: &Call) -> Reply {
+    pub(super) async fn get_qrcode_status(&self, call: &Call, value: &str, given: Option<&str>) -> Reply {
         let until = self.clock().instant() + self.config().qr_hold;
-        let value = call.query("qrcode").unwrap_or_default();
-        if let Some(given) = call.query("verify_code") {
+        if let Some(given) = given {
             self.act(|world, _| {
                 if let Some(code) = world.qr_codes.codes.get_mut(value) {
                     code.verify(given);
@@ -197,12 +193,7 @@ impl Simulator {
 }
 
 impl World {
-    pub(super) fn get_bot_qrcode(&mut self, env: &Env<'_>, call: &Call) -> Reply {
-        if call.query("bot_type") != Some("3") {
-            return Reply::refuse(2, "unknown bot_type");
-        }
-        let tokens = call.json.get("local_token_list").and_then(Value::as_array);
-        let tokens = tokens.into_iter().flatten().filter_map(Value::as_str).take(MAX_LOCAL_TOKENS);
+    pub(super) fn get_bot_qrcode(&mut self, env: &Env<'_>, call: &Call, tokens: &[&str]) -> Reply {
         let value = random_hex::<16>(env.random);
         let text = format!("{}{PAGE}{value}", call.base);
         let code = QrCode {
@@ -213,7 +204,7 @@ impl World {
             verify: None,
             redirect: None,
             reported: None,
-            local_tokens: tokens.map(str::to_owned).collect(),
+            local_tokens: tokens.iter().map(|token| (*token).to_owned()).collect(),
             wx_id: None,
             bell: Bell::default(),
         };

@@ -3,14 +3,13 @@
 use std::{collections::VecDeque, time::Duration};
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{
-    stamp,
-    wire::{Call, Reply},
-    world::{Env, World},
+use super::world::{Env, World};
+use crate::{
+    network::server::{Answer, Reply, stamp},
+    time::Timestamp,
 };
-use crate::time::Timestamp;
 
 /// How long a typing ticket is taken.
 const TICKET_LIFE: Duration = Duration::from_secs(600);
@@ -39,28 +38,24 @@ impl TypingLog {
 }
 
 impl World {
-    pub(super) fn get_config(&mut self, env: &Env<'_>, call: &Call) -> Result<Reply, Reply> {
-        let wx_id = self.authenticate(env, call)?;
-        let user_id = user_of(call)?;
-        if !self.accounts.get(&wx_id).is_some_and(|account| account.peers.contains_key(user_id)) {
+    pub(super) fn get_config(&self, env: &Env<'_>, wx_id: &str, user_id: &str) -> Answer {
+        if !self.accounts.get(wx_id).is_some_and(|account| account.peers.contains_key(user_id)) {
             return Err(Reply::refuse(-4, "GetTypingTicket rpc failed"));
         }
-        let ticket = stamp::typing_ticket(&self.secret, &wx_id, user_id, env.now);
+        let ticket = stamp::typing_ticket(&self.secret, wx_id, user_id, env.now);
         Ok(Reply::json(&json!({"ret": 0, "typing_ticket": ticket})))
     }
 
-    pub(super) fn send_typing(&mut self, env: &Env<'_>, call: &Call) -> Result<Reply, Reply> {
-        let wx_id = self.authenticate(env, call)?;
-        let user_id = user_of(call)?;
-        let made = stamp::typing_ticket_time(&self.secret, &wx_id, user_id, call.text("typing_ticket"));
+    pub(super) fn send_typing(
+        &mut self,
+        env: &Env<'_>,
+        wx_id: String,
+        (user_id, ticket, on): (&str, &str, bool),
+    ) -> Answer {
+        let made = stamp::typing_ticket_time(&self.secret, &wx_id, user_id, ticket);
         if made.is_none_or(|made| env.now.since(made) >= TICKET_LIFE) {
             return Err(Reply::refuse(-2, "invalid typing_ticket"));
         }
-        let on = match call.json.get("status").and_then(Value::as_u64) {
-            Some(1) => true,
-            Some(2) => false,
-            _ => return Err(Reply::refuse(-2, "invalid status")),
-        };
         let log = &mut self.typing.0;
         if log.len() >= env.config.caps.records {
             log.pop_front();
@@ -70,13 +65,10 @@ impl World {
     }
 }
 
-fn user_of(call: &Call) -> Result<&str, Reply> {
-    let user_id = call.text("ilink_user_id");
-    if user_id.is_empty() { Err(Reply::refuse(-2, "ilink_user_id required")) } else { Ok(user_id) }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::network::sim::{SimConfig, testing::Rig};
 

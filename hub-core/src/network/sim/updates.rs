@@ -6,12 +6,13 @@ use tokio::sync::watch;
 use super::{
     Simulator,
     config::DeliveryMode,
-    stamp,
     violation::ViolationKind,
-    wire::{Call, Reply},
     world::{Env, World},
 };
-use crate::time::Instant;
+use crate::{
+    network::server::{Answer, Reply, stamp},
+    time::Instant,
+};
 
 /// Messages per answer.
 const BATCH: usize = 50;
@@ -46,16 +47,12 @@ impl Drop for Held<'_> {
 }
 
 impl Simulator {
-    pub(super) async fn get_updates(&self, call: &Call) -> Reply {
-        let begun = self.act(|world, env| world.begin_poll(env, call));
-        let mut poll = match begun {
-            Ok(poll) => poll,
-            Err(reply) => return reply,
-        };
+    pub(super) async fn get_updates(&self, wx_id: String, cursor: &str) -> Answer {
+        let mut poll = self.act(|world, env| world.begin_poll(env, wx_id, cursor))?;
         let _held = Held { simulator: self, wx_id: poll.wx_id.clone() };
         loop {
             let (until, mut bell) = match self.act(|world, env| world.step_poll(env, &mut poll)) {
-                Step::Answer(reply) => return reply,
+                Step::Answer(reply) => return Ok(reply),
                 Step::Hold { until, bell } => (until, bell),
             };
             tokio::select! {
@@ -68,13 +65,11 @@ impl Simulator {
 }
 
 impl World {
-    fn begin_poll(&mut self, env: &Env<'_>, call: &Call) -> Result<Poll, Reply> {
-        let wx_id = self.authenticate(env, call)?;
+    fn begin_poll(&mut self, env: &Env<'_>, wx_id: String, text: &str) -> Result<Poll, Reply> {
         let secret = self.secret;
         let Some(account) = self.accounts.get_mut(&wx_id) else { return Err(Reply::expired()) };
         let inbox = &mut account.inbox;
         let mode = env.config.delivery;
-        let text = call.text("get_updates_buf");
         let position = if text.is_empty() {
             match mode {
                 DeliveryMode::Cursor | DeliveryMode::Consume => inbox.acknowledged(),
@@ -139,13 +134,12 @@ impl World {
         Step::Answer(Reply::raw_json(body))
     }
 
-    pub(super) fn notify(&mut self, env: &Env<'_>, call: &Call, started: bool) -> Result<Reply, Reply> {
-        let wx_id = self.authenticate(env, call)?;
-        if let Some(account) = self.accounts.get_mut(&wx_id) {
+    pub(super) fn notify(&mut self, wx_id: &str, started: bool) -> Reply {
+        if let Some(account) = self.accounts.get_mut(wx_id) {
             account.started = started;
             account.bell.ring();
         }
-        Ok(Reply::done())
+        Reply::done()
     }
 }
 

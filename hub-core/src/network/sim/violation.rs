@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use data_encoding::BASE64;
 use serde::Serialize;
 
-use super::{wire::Call, world::Env};
-use crate::time::Timestamp;
+use super::world::Env;
+use crate::{network::server::Call, time::Timestamp};
 
 /// What a client did wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]

@@ -14,10 +14,10 @@ use super::{
     qr::QrCodes,
     typing::TypingLog,
     violation::{ViolationKind, Violations, app_headers_are_valid, uin_is_valid},
-    wire::{Call, Reply},
 };
 use crate::{
     error::{Error, Result},
+    network::server::{Call, Reply},
     random::Random,
     time::{Instant, Timestamp},
 };
@@ -85,8 +85,7 @@ impl World {
     /// # Errors
     /// The answer -14: no literal `AuthorizationType`, no valid token or, with strict headers, other headers missing.
     pub(super) fn authenticate(&mut self, env: &Env<'_>, call: &Call) -> Result<String, Reply> {
-        let literal = call.header("authorizationtype") == Some("ilink_bot_token");
-        let wx_id = self.account_of(call).filter(|_| literal).map(str::to_owned);
+        let wx_id = self.account_of(call).map(str::to_owned);
         let account = wx_id.as_ref().and_then(|wx_id| self.accounts.get_mut(wx_id));
         let (Some(wx_id), Some(account)) = (&wx_id, account.filter(|account| !account.is_expired(env.now)))
         else {
@@ -116,7 +115,7 @@ impl World {
 
     /// The account a call names by its token, expired or not.
     pub(super) fn account_of(&self, call: &Call) -> Option<&str> {
-        self.account_of_token(call.bearer()?)
+        self.account_of_token(call.token()?)
     }
 
     /// The account of a token.
@@ -131,12 +130,12 @@ impl World {
 
     /// The fault that hits a call, by the account and the person the call is about.
     pub(super) fn take_fault(&mut self, env: &Env<'_>, stage: Stage, call: &Call) -> Option<Fault> {
-        let account = call.bearer().and_then(|token| self.tokens.get(token)).map(String::as_str);
+        let account = call.token().and_then(|token| self.tokens.get(token)).map(String::as_str);
         let media = call.query("encrypted_query_param").and_then(|param| self.cdn.account_of(param));
         let subject = Subject {
             endpoint: call.endpoint,
             wx_id: account.or(media.map(|(wx_id, _)| wx_id)),
-            user: call.user().or(media.map(|(_, user)| user)),
+            user: user_of(call).or(media.map(|(_, user)| user)),
         };
         self.faults.take(stage, &subject, env.now)
     }
@@ -168,6 +167,16 @@ impl World {
         self.owners.insert(owner, wx_id.clone());
         Ok(self.accounts.entry(wx_id).or_insert(account))
     }
+}
+
+/// The person a call is about.
+fn user_of(call: &Call) -> Option<&str> {
+    let in_message = call.json.get("msg").and_then(|msg| msg.get("to_user_id"));
+    ["ilink_user_id", "to_user_id"]
+        .iter()
+        .find_map(|name| call.json.get(*name))
+        .or(in_message)
+        .and_then(serde_json::Value::as_str)
 }
 
 /// Wakes the tasks that wait for a change. A listener taken under the lock misses no later change.

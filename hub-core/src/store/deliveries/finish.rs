@@ -52,6 +52,11 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// Whether it changes its delivery and its trace alone.
+    pub(in crate::store) fn is_plain(&self) -> bool {
+        self.replies.is_empty() && self.health.is_none() && self.usage.is_none()
+    }
+
     /// Moves its times along with a step of the clock by which they were determined.
     pub(crate) fn follow(&mut self, step: Step) {
         let follow = |at: &mut Timestamp| *at = step.moved(*at);
@@ -129,19 +134,20 @@ pub(in crate::store) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) ->
     crate::store::ai::add_usage(&mut tx.conn(), &usage).await
 }
 
-/// Stores where deliveries stand; says of which.
+/// Stores the states of deliveries out of these rows.
+pub(in crate::store) fn finish_statement(rows: &str) -> String {
+    format!(
+        "UPDATE deliveries SET state = x.state, attempts = x.attempts, due_at = x.due_at,
+            first_attempt_at = x.first_attempt_at, claim = x.claim, last_error = x.last_error,
+            finished_at = x.finished_at
+         FROM {rows} WHERE deliveries.id = x.delivery AND deliveries.attempts = x.attempts - 1
+           AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = x.fence)"
+    )
+}
+
+/// Stores the states of deliveries; returns those that are stored.
 async fn finish_rows(conn: &mut Conn<'_>, rows: &[&Finished]) -> Result<Vec<DeliveryId>> {
-    let statement = |rows: &str| {
-        format!(
-            "UPDATE deliveries SET state = x.state, attempts = x.attempts, due_at = x.due_at,
-                first_attempt_at = x.first_attempt_at, claim = x.claim, last_error = x.last_error,
-                finished_at = x.finished_at
-             FROM {rows} WHERE deliveries.id = x.delivery AND deliveries.attempts = x.attempts - 1
-               AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = x.fence)
-             RETURNING id"
-        )
-    };
-    rows::returning(conn, rows, statement).await
+    rows::returning(conn, rows, |rows| format!("{} RETURNING id", finish_statement(rows))).await
 }
 
 /// Writes the few reports of a batch. A webhook that is switched off raises its bot's settings revision, so

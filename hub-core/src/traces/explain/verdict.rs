@@ -98,7 +98,8 @@ fn without_trace(facts: &Facts) -> Judged {
 fn delivered(facts: &Facts, trace: &Trace) -> Judged {
     let is_in_log = facts.deliveries.is_empty() && trace.channel_id.is_some();
     if is_in_log && !trace.steps.iter().any(|step| matches!(step.name, StepName::Request | StepName::Ai)) {
-        let clients = trace.steps.iter().any(|step| step.name == StepName::Websocket);
+        let is_given = |step: &Step| matches!(step.name, StepName::Websocket | StepName::Ilink);
+        let clients = trace.steps.iter().any(is_given);
         if clients {
             let sentence = format!("Clients of {} were connected and received the message.", target(facts));
             return (Verdict::Delivered, sentence, None);

@@ -11,7 +11,10 @@ use poem_openapi::{
 };
 
 use super::parts::{AiSourceChoice, AuthMethod, Match, OnPluginError, Ordering, Retry};
-use crate::wire::{Checked, Number, Secret, Text};
+use crate::{
+    api::ilink::SetIlink,
+    wire::{Checked, Number, Secret, Text},
+};
 
 type Name = Checked<1, 64>;
 type Handle = Checked<2, 32>;
@@ -33,6 +36,8 @@ pub struct CreateChannel {
     pub filter: Option<SetFilter>,
     /// The WebSocket sink; on if absent.
     pub websocket: Option<SetWebSocket>,
+    /// The iLink sink; off if absent.
+    pub ilink: Option<SetIlink>,
     /// The webhook sink; off if absent.
     pub webhook: Option<SetWebhook>,
     /// The AI sink; off if absent.
@@ -62,6 +67,7 @@ impl From<CreateChannel> for NewChannel {
             enabled: body.enabled.unwrap_or(default.enabled),
             filter: body.filter.map_or_else(|| default.filter.clone(), Into::into),
             websocket: body.websocket.map_or_else(|| default.websocket.clone(), Into::into),
+            ilink: body.ilink.map_or(default.ilink, Into::into),
             webhook: body.webhook.map(Into::into),
             ai: body.ai.map(Into::into),
             options: ChannelOptions {

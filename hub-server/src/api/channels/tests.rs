@@ -27,8 +27,8 @@ impl Fixture {
         let fixture = Self { app, cookie };
         let insert = format!(
             "INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id,
-                credentials, credentials_rev, cursor, config_rev, lease_until, lease_fence, created_at)
-            SELECT '{BOT}', id, 'b', 'sim', 'online', 0, '', '', '', 0, '', 0, 0, 0, 0 FROM users"
+                credentials, credentials_rev, cursor, config_rev, lease_fence, created_at)
+            SELECT '{BOT}', id, 'b', 'sim', 'online', 0, '', '', '', 0, '', 0, 0, 0 FROM users"
         );
         let store = &fixture.app.hub.context().store;
         store.write(move |tx| Box::pin(async move { tx.channels().execute(insert).await })).await.unwrap();

@@ -8,7 +8,7 @@ use poem_openapi::{Object, types::Example};
 
 use super::parts::{AiSource, AuthMethod, Match, OnPluginError, Ordering, Retry};
 use crate::{
-    api::plugins::InstalledPluginView,
+    api::{ilink::IlinkSink, plugins::InstalledPluginView},
     wire::{BotId, ChannelId, MessageId, ShownOnce, Time, view},
 };
 
@@ -32,6 +32,8 @@ pub struct ChannelView {
     pub filter: FilterRules,
     /// The WebSocket sink.
     pub websocket: WebSocketSink,
+    /// The iLink sink.
+    pub ilink: IlinkSink,
     /// The webhook sink.
     pub webhook: WebhookSink,
     /// Why the hub switched the webhook sink off; configuring the sink switches it on.
@@ -201,6 +203,7 @@ impl From<Channel> for ChannelView {
             api_key_prefix: channel.api_key_prefix,
             filter: channel.filter.into(),
             websocket: channel.websocket.into(),
+            ilink: channel.ilink.into(),
             webhook: WebhookSink::new(
                 channel.webhook,
                 channel.webhook_has_secret,

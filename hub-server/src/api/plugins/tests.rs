@@ -27,8 +27,8 @@ impl Fixture {
         let bot = BotId::from_u128(number);
         let insert = format!(
             "INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id,
-                credentials, credentials_rev, cursor, config_rev, lease_until, lease_fence, created_at)
-            SELECT '{bot}', id, 'b', 'sim', 'online', 0, '', '', '', 0, '', 0, 0, 0, 0 FROM users
+                credentials, credentials_rev, cursor, config_rev, lease_fence, created_at)
+            SELECT '{bot}', id, 'b', 'sim', 'online', 0, '', '', '', 0, '', 0, 0, 0 FROM users
             WHERE username = '{name}'"
         );
         let store = &self.app.hub.context().store;

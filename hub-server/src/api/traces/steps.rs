@@ -32,6 +32,8 @@ enumeration! {
         Ai,
         /// The WebSocket sink.
         Websocket,
+        /// The message was given to a client of the iLink sink.
+        Ilink,
     }
 }
 
@@ -56,6 +58,8 @@ enumeration! {
         App,
         /// A client of the channel sent the message.
         Channel,
+        /// A client of the channel's iLink sink received or sent the message.
+        Ilink,
         /// A user sent the message.
         Api,
         /// The outbox sent a part to the network.
@@ -220,6 +224,8 @@ view! {
 
         /// `websocket`: number of clients that were connected.
         pub clients: Option<u64>,
+        /// `ilink`: the client.
+        pub ilink_client: Option<wire::IlinkClientId>,
         /// Id of the event for an app.
         pub event_id: Option<wire::AppEventId>,
     }

@@ -12,6 +12,7 @@ use crate::envelope::ApiError;
 
 pub(super) mod ai;
 pub(super) mod filter;
+pub(super) mod ilink;
 pub(super) mod list;
 pub(super) mod overview;
 pub(super) mod plugins;
@@ -28,17 +29,19 @@ enum Tab {
     Filter,
     Webhook,
     WebSocket,
+    Ilink,
     Ai,
     Plugins,
     Settings,
 }
 
 impl Tab {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Overview,
         Self::Filter,
         Self::Webhook,
         Self::WebSocket,
+        Self::Ilink,
         Self::Ai,
         Self::Plugins,
         Self::Settings,
@@ -52,6 +55,7 @@ impl Tab {
             Self::Filter => ("/filter", words.filter),
             Self::Webhook => ("/webhook", words.webhook),
             Self::WebSocket => ("/websocket", words.websocket),
+            Self::Ilink => ("/ilink", words.ilink),
             Self::Ai => ("/ai", words.ai),
             Self::Plugins => ("/plugins", words.plugins),
             Self::Settings => ("/settings", words.settings),

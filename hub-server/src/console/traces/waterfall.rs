@@ -129,7 +129,7 @@ pub(super) fn detail(step: &Step) -> Markup {
             vec![detail.plugin.as_ref(), detail.version.as_ref(), detail.reason.as_ref()]
         }
         (_, StepName::Ai) => vec![detail.reason.as_ref().or(detail.answer.as_ref())],
-        (_, StepName::Filter | StepName::Websocket) => vec![detail.reason.as_ref()],
+        (_, StepName::Filter | StepName::Websocket | StepName::Ilink) => vec![detail.reason.as_ref()],
     };
     let known: Vec<&str> = known.into_iter().flatten().map(String::as_str).collect();
     let found = known.join(" ");

@@ -33,6 +33,7 @@ words! {
         filter: Text = "Filter", "过滤器";
         webhook: Text = "Webhook", "Webhook";
         websocket: Text = "WebSocket", "WebSocket";
+        ilink: Text = "iLink", "iLink";
         ai: Text = "AI", "AI";
         plugins: Text = "Plugins", "插件";
         settings: Text = "Settings", "设置";

@@ -4,7 +4,7 @@ use hub_core::bots::BotStatus;
 
 use super::{
     Bots, Common, Frame, Keys, Refusals, Words, account, bind, channel_plugins, channels, devices, filters,
-    home, live, messages, people, playground, replays, shortcuts, signatures, sinks, traces, webhooks,
+    home, ilink, live, messages, people, playground, replays, shortcuts, signatures, sinks, traces, webhooks,
 };
 
 pub(super) static WORDS: Words = Words {
@@ -120,6 +120,7 @@ pub(super) static WORDS: Words = Words {
     filters: filters::Filters::EN,
     webhooks: webhooks::Webhooks::EN,
     sockets: sinks::Sockets::EN,
+    ilink: ilink::Ilink::EN,
     models: sinks::Models::EN,
     channel_plugins: channel_plugins::ChannelPlugins::EN,
     replays: replays::Replays::EN,

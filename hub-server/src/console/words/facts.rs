@@ -44,6 +44,7 @@ const FACTS: &[(&str, &str, &str)] = &[
     ("tool", "Tool", "工具"),
     ("arguments", "Arguments", "参数"),
     ("clients", "Connected clients", "已连接的客户端"),
+    ("ilink_client", "Program", "程序"),
     ("event_id", "Event ID", "事件 ID"),
 ];
 

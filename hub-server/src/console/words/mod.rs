@@ -33,6 +33,7 @@ mod explanations;
 mod facts;
 mod filters;
 mod home;
+mod ilink;
 mod live;
 mod messages;
 mod people;
@@ -68,6 +69,7 @@ pub(super) struct Words {
     pub(super) filters: filters::Filters,
     pub(super) webhooks: webhooks::Webhooks,
     pub(super) sockets: sinks::Sockets,
+    pub(super) ilink: ilink::Ilink,
     pub(super) models: sinks::Models,
     pub(super) channel_plugins: channel_plugins::ChannelPlugins,
     pub(super) replays: replays::Replays,

@@ -107,6 +107,7 @@ words! {
             StepName::Reply => "Reply",
             StepName::Ai => "AI",
             StepName::Websocket => "WebSocket",
+            StepName::Ilink => "iLink",
         }, |step| match step {
             StepName::Received => "接收",
             StepName::Filter => "过滤",
@@ -117,6 +118,7 @@ words! {
             StepName::Reply => "回复",
             StepName::Ai => "AI",
             StepName::Websocket => "WebSocket",
+            StepName::Ilink => "iLink",
         };
         status: fn(TraceStatus) -> Text = |status| match status {
             TraceStatus::Ok => "ok",

@@ -4,7 +4,7 @@ use hub_core::bots::BotStatus;
 
 use super::{
     Bots, Common, Frame, Keys, Refusals, Words, account, bind, channel_plugins, channels, devices, filters,
-    home, live, messages, people, playground, replays, shortcuts, signatures, sinks, traces, webhooks,
+    home, ilink, live, messages, people, playground, replays, shortcuts, signatures, sinks, traces, webhooks,
 };
 
 pub(super) static WORDS: Words = Words {
@@ -115,6 +115,7 @@ pub(super) static WORDS: Words = Words {
     filters: filters::Filters::ZH,
     webhooks: webhooks::Webhooks::ZH,
     sockets: sinks::Sockets::ZH,
+    ilink: ilink::Ilink::ZH,
     models: sinks::Models::ZH,
     channel_plugins: channel_plugins::ChannelPlugins::ZH,
     replays: replays::Replays::ZH,

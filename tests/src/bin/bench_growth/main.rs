@@ -1,10 +1,11 @@
 //! `cargo run --release -p hub-tests --bin bench-growth`: what pages of lists and a round of retention cost while the
-//! tables grow, and a start of the server with many bots, on SQLite. The same work on a small database in the same run is the reference: a ratio of 1 means
-//! that it does not grow. `tests/BENCHMARKS.md` has the results.
+//! tables grow, and a start of the server with many bots and what a message costs then, on SQLite. The same work on a
+//! small database in the same run is the reference: a ratio of 1 means that it does not grow. `tests/BENCHMARKS.md` has the results.
 
 #[path = "../../../support/http.rs"]
 #[expect(clippy::unwrap_used, dead_code, reason = "written for tests: what goes wrong ends the run")]
 mod http_caller;
+mod network;
 #[path = "../bench_delivery/process.rs"]
 #[expect(dead_code, reason = "shared with the other benchmark")]
 mod process;
@@ -33,12 +34,9 @@ type Result<T, E = Failure> = std::result::Result<T, E>;
 struct Options {
     #[command(subcommand)]
     role: Option<Role>,
-    /// Messages of the large database, each with a trace.
-    #[arg(long, default_value_t = 1_000_000)]
-    rows: u32,
-    /// Messages of the small one.
-    #[arg(long, default_value_t = 10_000)]
-    reference: u32,
+    /// Messages of each database, each with a trace; the first one is the reference.
+    #[arg(long, value_delimiter = ',', default_values_t = [10_000, 100_000, 1_000_000])]
+    rows: Vec<u32>,
     /// How often each statement is measured; the median counts. 0 measures none.
     #[arg(long, default_value_t = 21)]
     samples: usize,
@@ -65,11 +63,11 @@ const START: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 async fn main() -> Result<()> {
     let options = Options::parse();
     if options.role.is_some() {
-        return start::serve_network().await;
+        return network::serve().await;
     }
     if options.bots > 0 {
         let program = program::find(options.hub_server.as_deref())?;
-        let starts = start::measure(&program, options.bots, options.rows).await?;
+        let starts = start::measure(&program, options.bots, &options.rows).await?;
         print(&table_of_starts(&options, &starts)?)?;
     }
     if options.samples > 0 {
@@ -82,38 +80,47 @@ fn print(text: &str) -> Result<()> {
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }
 
-fn table_of_starts(options: &Options, [empty, full]: &[start::Start; 2]) -> Result<String> {
-    let mut text = format!(
-        "| a start with {} bots | no messages | {} messages | ratio |\n|---|---|---|---|\n",
-        options.bots, options.rows
-    );
+fn table_of_starts(options: &Options, starts: &[start::Start]) -> Result<String> {
+    let mut text = head(&format!("a start with {} bots", options.bots), &options.rows)?;
     for (what, of) in [
         ("until it listens", (|start| start.listening) as fn(&start::Start) -> Duration),
         ("until every bot was polled", |start| start.polled),
         ("processor time until then", |start| start.cpu),
+        ("processor time of a message, with retention", |start| start.message),
     ] {
-        let (empty, full) = (of(empty), of(full));
-        let ratio = full.as_secs_f64() / empty.as_secs_f64();
-        writeln!(text, "| {what} | {} | {} | {ratio:.2} |", millis(empty), millis(full))?;
+        row(&mut text, what, &starts.iter().map(of).collect::<Vec<_>>())?;
     }
-    let [empty, full] = [empty, full].map(|start| start.memory >> 10);
-    let ratio = full * 100 / empty.max(1);
-    writeln!(text, "| highest memory | {empty} KiB | {full} KiB | {}.{:02} |\n", ratio / 100, ratio % 100)?;
+    let memory = starts.iter().map(|start| format!("{} KiB", start.memory >> 10));
+    writeln!(text, "| highest memory | {} | |\n", memory.collect::<Vec<_>>().join(" | "))?;
     Ok(text)
 }
 
 async fn table_of_queries(options: &Options) -> Result<String> {
-    let small = measure(options.reference, options.samples).await?;
-    let large = measure(options.rows, options.samples).await?;
-    let mut text = format!(
-        "| median of {} | {} rows | {} rows | ratio |\n|---|---|---|---|\n",
-        options.samples, options.reference, options.rows
-    );
-    for ((what, small), (_, large)) in small.iter().zip(&large) {
-        let ratio = large.as_secs_f64() / small.as_secs_f64();
-        writeln!(text, "| {what} | {} | {} | {ratio:.2} |", millis(*small), millis(*large))?;
+    let mut sizes = Vec::new();
+    for rows in &options.rows {
+        sizes.push(measure(*rows, options.samples).await?);
+    }
+    let mut text = head(&format!("median of {}", options.samples), &options.rows)?;
+    for (at, (what, _)) in sizes.first().into_iter().flatten().enumerate() {
+        row(&mut text, what, &sizes.iter().map(|of| of[at].1).collect::<Vec<_>>())?;
     }
     Ok(text)
+}
+
+fn head(what: &str, rows: &[u32]) -> Result<String> {
+    let mut text = format!("| {what} |");
+    rows.iter().try_for_each(|rows| write!(text, " {rows} messages |"))?;
+    writeln!(text, " ratio of last to first |\n|---{}|---|", "|---".repeat(rows.len()))?;
+    Ok(text)
+}
+
+fn row(text: &mut String, what: &str, times: &[Duration]) -> Result<()> {
+    write!(text, "| {what} |")?;
+    times.iter().try_for_each(|time| write!(text, " {} |", millis(*time)))?;
+    let (first, last) =
+        (times.first().copied().unwrap_or_default(), times.last().copied().unwrap_or_default());
+    writeln!(text, " {:.2} |", last.as_secs_f64() / first.as_secs_f64())?;
+    Ok(())
 }
 
 fn millis(time: Duration) -> String {
@@ -125,7 +132,7 @@ async fn measure(rows: u32, samples: usize) -> Result<Vec<(&'static str, Duratio
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("hub.db");
     let store = Store::open(&StoreConfig::Sqlite(path.clone()), Clock::system()).await?;
-    fill(&format!("sqlite://{}", path.display()), rows, START).await?;
+    fill(&format!("sqlite://{}", path.display()), &[(rows, START)]).await?;
     let middle = TraceId::first_at(START + Duration::from_millis(u64::from(rows / 2))).to_string();
     let within = TraceFilter {
         since: Some(START),
@@ -183,11 +190,34 @@ const fn bot() -> BotId {
     BotId::from_u128(1)
 }
 
-/// Writes the rows with statements of SQLite alone. The number of a row is the time in its id, since `start`.
-async fn fill(url: &str, rows: u32, start: Timestamp) -> Result<()> {
+/// Writes rows with statements of SQLite alone: for each part so many, of which the first one came at this time and
+/// one follows per millisecond.
+async fn fill(url: &str, parts: &[(u32, Timestamp)]) -> Result<()> {
     let mut connection = SqliteConnection::connect(url).await?;
     let (user, bot, channel) = (UserId::from_u128(1), bot(), ChannelId::from_u128(1));
-    let start = start.as_millis();
+    let owner = format!(
+        "INSERT INTO users (id, username, display_name, email, role, status, created_at, updated_at)
+            VALUES ('{user}', 'ada', 'Ada', '', 'admin', 'active', 0, 0);
+         INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id, credentials,
+            credentials_rev, cursor, config_rev, lease_fence, created_at)
+            VALUES ('{bot}', '{user}', 'bot', 'sim', 'pending', 0, 'bot@im.bot', '', 'sealed', 1, '', 0, 0, 0);
+         INSERT INTO channels (id, bot_id, name, enabled, key_hash, key_last4, filter, websocket, webhook, ai,
+            on_plugin_error, lane_hold_s, last_seq, created_at, updated_at)
+            VALUES ('{channel}', '{bot}', 'orders', 1, 'hash', 'last', '{{}}', '{{}}', '{{}}', '{{}}', 'retry', 60, 0,
+                0, 0);"
+    );
+    sqlx::raw_sql(AssertSqlSafe(owner)).execute(&mut connection).await?;
+    for (part, (rows, start)) in parts.iter().enumerate() {
+        let rows = messages(bot, channel, part, *rows, start.as_millis());
+        sqlx::raw_sql(AssertSqlSafe(rows)).execute(&mut connection).await?;
+    }
+    sqlx::raw_sql("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut connection).await?;
+    connection.close().await?;
+    Ok(())
+}
+
+/// The statements for the messages and traces of a part.
+fn messages(bot: BotId, channel: ChannelId, part: usize, rows: u32, start: i64) -> String {
     // 48 bits of the time are ten characters of a ULID, five bits each.
     let digits: Vec<String> = (0..10)
         .rev()
@@ -202,29 +232,17 @@ async fn fill(url: &str, rows: u32, start: Timestamp) -> Result<()> {
     let numbers =
         format!("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {rows})");
     let tail = "'0000000000000000'";
-    let sql = format!(
+    format!(
         "PRAGMA synchronous = OFF; BEGIN;
-         INSERT INTO users (id, username, display_name, email, role, status, created_at, updated_at)
-            VALUES ('{user}', 'ada', 'Ada', '', 'admin', 'active', 0, 0);
-         INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id, credentials,
-            credentials_rev, cursor, config_rev, lease_until, lease_fence, created_at)
-            VALUES ('{bot}', '{user}', 'bot', 'sim', 'pending', 0, 'bot@im.bot', '', 'sealed', 1, '', 0, 0, 0, 0);
-         INSERT INTO channels (id, bot_id, name, enabled, key_hash, key_last4, filter, websocket, webhook, ai,
-            on_plugin_error, lane_hold_s, last_seq, created_at, updated_at)
-            VALUES ('{channel}', '{bot}', 'orders', 1, 'hash', 'last', '{{}}', '{{}}', '{{}}', '{{}}', 'retry', 60, 0,
-                0, 0);
          {numbers} INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id,
             group_id, kind, content, items, dedupe_key, private, status, sent_at, created_at)
             SELECT 'msg_' || {time} || {tail}, '{bot}', 'inbound', 'person ' || (i % 200), '', '', '', '', '', 'text',
-                printf('%.200c', 't'), '[]', printf('%012d', i), printf('%.300c', 'p'), 'received', {start} + i,
+                printf('%.200c', 't'), '[]', '{part} ' || i, printf('%.300c', 'p'), 'received', {start} + i,
                 {start} + i FROM n;
          {numbers} INSERT INTO traces (id, message_id, bot_id, channel_id, status, summary, attempts, started_at,
             duration_ms, steps)
             SELECT 'tr_' || {time} || {tail}, 'msg_' || {time} || {tail}, '{bot}', '{channel}', 'ok', 'status 200', 1,
                 {start} + i, 12, printf('[\"%.480c\"]', 's') FROM n;
-         COMMIT; PRAGMA wal_checkpoint(TRUNCATE)"
-    );
-    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await?;
-    connection.close().await?;
-    Ok(())
+         COMMIT;"
+    )
 }

@@ -1,80 +1,33 @@
 //! The start of the shipped server with many bots: the time until each was polled once, its processor time and memory.
 
-use std::{
-    collections::HashSet,
-    io::Write,
-    path::Path,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
-use async_trait::async_trait;
-use bytes::Bytes;
-use http::{Request, Response, header::AUTHORIZATION, request::Parts};
 use hub_core::{
-    local_http::{self, Cut, Limits, LocalService},
-    network::sim::{SimConfig, Simulator},
-    random::Random,
-    tasks::Tasks,
+    id::MessageId,
     time::{Clock, Stopwatch},
 };
 use serde_json::json;
+use sqlx::{Connection, SqliteConnection};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::{
     Result, fill,
     http_caller::{Caller, until},
+    network::{self, Bound},
     process::{Process, memory},
 };
 
 /// The bots that a user may have.
 const BOTS_OF_USER: usize = 20;
-/// How long a start may take, and the interval at which the network is asked how far it is.
-const TEST_TIMEOUT: Duration = Duration::from_secs(600);
-const INTERVAL: Duration = Duration::from_millis(20);
-
-/// The simulated network, with the tokens of the bots that polled it.
-struct Network {
-    simulator: Simulator,
-    polled: Mutex<HashSet<Bytes>>,
-}
-
-#[async_trait]
-impl LocalService for Network {
-    async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
-        let polled = || self.polled.lock().unwrap_or_else(PoisonError::into_inner);
-        match request.uri().path() {
-            "/_bench/reset" => polled().clear(),
-            "/_bench/polled" => {
-                return Ok(Response::new(json!({ "data": polled().len() }).to_string().into()));
-            }
-            path => {
-                if let Some(token) =
-                    request.headers().get(AUTHORIZATION).filter(|_| path.ends_with("/getupdates"))
-                {
-                    polled().insert(Bytes::copy_from_slice(token.as_bytes()));
-                }
-                return self.simulator.call(request).await;
-            }
-        }
-        Ok(Response::new(Bytes::new()))
-    }
-
-    fn max_body(&self, head: &Parts) -> usize {
-        self.simulator.max_body(head)
-    }
-}
-
-/// Serves the network until killed; the address is printed.
-pub async fn serve_network() -> Result<()> {
-    let simulator = Simulator::new(SimConfig::default(), Clock::system(), Random::system());
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    writeln!(std::io::stdout(), "{}", listener.local_addr()?)?;
-    let network = Network { simulator, polled: Mutex::default() };
-    let limits = Limits { connections: 100_000, ..Limits::default() };
-    local_http::serve(listener, Arc::new(network), limits, Tasks::new()).await;
-    Ok(())
-}
+/// Messages that the first round of retention deletes, and how old they are.
+const OLD: u32 = 5_000;
+const OLD_AGE: Duration = Duration::from_secs(31 * 24 * 3600);
+/// Messages that people write, and those that they write at once.
+const WRITTEN: usize = 4_000;
+const AT_ONCE: usize = 200;
+/// How long that may take, and the interval at which the database is asked how far it is.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
+const INTERVAL: Duration = Duration::from_millis(100);
 
 /// A start of the server.
 pub struct Start {
@@ -84,25 +37,38 @@ pub struct Start {
     pub polled: Duration,
     /// Its processor time until then.
     pub cpu: Duration,
-    /// The most memory it used until then, in bytes.
+    /// Its processor time for each message that people write then, while retention deletes old ones.
+    pub message: Duration,
+    /// The most memory it used, in bytes.
     pub memory: u64,
 }
 
-/// Binds this many bots, and starts the server again with them: with an empty database, and with so many messages.
-pub async fn measure(program: &Path, bots: usize, rows: u32) -> Result<[Start; 2]> {
+/// Binds this many bots, and starts the server again with them: for each number of messages with a database that has
+/// so many.
+pub async fn measure(program: &Path, bots: usize, rows: &[u32]) -> Result<Vec<Start>> {
     let folder = tempfile::tempdir()?;
     let mut network = Process::role(&["network"])?;
     let network_at = network.line()?;
     let simulator = Caller::stranger(&format!("http://{network_at}"));
     let hub = Hub { program, folder: folder.path(), network_at: &network_at };
     let (process, address) = hub.start().await?;
-    bind(&address, &simulator, bots).await;
+    let bound = network::bind(&address, &simulator, bots, BOTS_OF_USER).await;
+    for bot in &bound {
+        bot.owner.post(&format!("/api/bots/{}/channels", bot.id), json!({ "name": "orders" })).await;
+    }
     process.terminate()?;
-    let empty = hub.measure(&simulator, bots).await?;
-    // So new that the retention deletes none.
-    let start = Clock::system().now() - Duration::from_millis(u64::from(rows));
-    fill(&format!("sqlite://{}", folder.path().join("hub.db").display()), rows, start).await?;
-    Ok([empty, hub.measure(&simulator, bots).await?])
+    let (database, empty) = (folder.path().join("hub.db"), folder.path().join("empty.db"));
+    std::fs::rename(&database, &empty)?;
+    let mut starts = Vec::new();
+    for rows in rows {
+        std::fs::copy(&empty, &database)?;
+        let now = Clock::system().now();
+        let recent = (rows.saturating_sub(OLD), now - Duration::from_millis(u64::from(*rows)));
+        let url = format!("sqlite://{}", database.display());
+        fill(&url, &[recent, (OLD.min(*rows), now - OLD_AGE)]).await?;
+        starts.push(hub.measure(&simulator, &bound, &url).await?);
+    }
+    Ok(starts)
 }
 
 struct Hub<'a> {
@@ -131,21 +97,18 @@ impl Hub<'_> {
     }
 
     /// Starts it, waits until every bot was polled, and ends it.
-    async fn measure(&self, simulator: &Caller, bots: usize) -> Result<Start> {
-        simulator.call(reqwest::Method::POST, "/_bench/reset", None).await;
+    async fn measure(&self, simulator: &Caller, bound: &[Bound], url: &str) -> Result<Start> {
+        network::reset(simulator).await;
         let watch = Stopwatch::start();
         let (process, _) = self.start().await?;
         let listening = watch.elapsed();
-        while polled(simulator).await < bots {
-            if watch.elapsed() > TEST_TIMEOUT {
-                return Err(format!("{} of {bots} bots were polled", polled(simulator).await).into());
-            }
-            Clock::system().sleep(INTERVAL).await;
-        }
+        network::wait_polled(simulator, bound.len()).await?;
+        let (polled, cpu) = (watch.elapsed(), process.cpu());
         let start = Start {
             listening,
-            polled: watch.elapsed(),
-            cpu: process.cpu(),
+            polled,
+            cpu,
+            message: write(&process, simulator, bound, url).await?,
             memory: memory(process.id, "VmHWM:"),
         };
         process.terminate()?;
@@ -153,29 +116,42 @@ impl Hub<'_> {
     }
 }
 
-/// How many bots were polled since the last reset.
-async fn polled(simulator: &Caller) -> usize {
-    let (_, answer, _) = simulator.call(reqwest::Method::GET, "/_bench/polled", None).await;
-    answer["data"].as_u64().and_then(|count| count.try_into().ok()).unwrap_or_default()
-}
-
-/// Registers as many users as it takes, and logs the bots in.
-async fn bind(address: &str, simulator: &Caller, bots: usize) {
-    let mut owner = Caller::stranger(&format!("http://{address}"));
-    for number in 0..bots {
-        if number % BOTS_OF_USER == 0 {
-            let name = format!("user{number}");
-            let user = json!({ "username": name, "password": "correct horse battery staple" });
-            owner = Caller::stranger(&format!("http://{address}"));
-            owner.sign_in("/api/auth/register", user).await;
-        }
-        let bind = owner.post("/api/bots/bind/start", json!({ "network": "sim" })).await;
-        simulator.control("/_sim/confirm", Some(json!({ "qr_text": bind["qr_text"] }))).await;
-        let step = json!({ "bind_id": bind["bind_id"], "wait_ms": 2000 });
-        until("the login", async || {
-            let step = owner.post("/api/bots/bind/confirm", step.clone()).await;
-            (step["status"] == "confirmed").then_some(())
-        })
-        .await;
+/// People write to the bots; returns the processor time of the hub for each message, until all are stored and the
+/// old ones are deleted.
+async fn write(process: &Process, simulator: &Caller, bound: &[Bound], url: &str) -> Result<Duration> {
+    let mut database = SqliteConnection::connect(url).await?;
+    let since = MessageId::first_at(Clock::system().now()).to_string();
+    let before = process.cpu();
+    let numbers: Vec<usize> = (0..WRITTEN).collect();
+    for numbers in numbers.chunks(AT_ONCE) {
+        let messages: Vec<_> = numbers
+            .iter()
+            .map(|number| {
+                let person = format!("person{}@im.wechat", number % 50);
+                let wx_id = &bound[number % bound.len()].wx_id;
+                json!({ "wx_id": wx_id, "from_user_id": person, "text": format!("order {number}") })
+            })
+            .collect();
+        simulator.control("/_sim/messages", Some(json!({ "messages": messages }))).await;
     }
+    let (old, watch) =
+        (MessageId::first_at(Clock::system().now() - OLD_AGE / 2).to_string(), Stopwatch::start());
+    loop {
+        let (stored, left): (i64, i64) = sqlx::query_as(
+            "SELECT (SELECT COUNT(*) FROM messages WHERE id >= $1), (SELECT COUNT(*) FROM messages WHERE id < $2)",
+        )
+        .bind(&since)
+        .bind(&old)
+        .fetch_one(&mut database)
+        .await?;
+        if usize::try_from(stored)? >= WRITTEN && left == 0 {
+            break;
+        }
+        if watch.elapsed() > WRITE_TIMEOUT {
+            return Err(format!("{stored} of {WRITTEN} messages are stored, {left} old ones are left").into());
+        }
+        Clock::system().sleep(INTERVAL).await;
+    }
+    database.close().await?;
+    Ok(process.cpu().saturating_sub(before) / u32::try_from(WRITTEN)?)
 }

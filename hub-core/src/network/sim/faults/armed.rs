@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Action, Fault};
 use crate::{
     error::{Error, Result},
-    network::sim::wire::Endpoint,
+    network::server::Endpoint,
     time::Timestamp,
 };
 

@@ -3,9 +3,12 @@ use std::time::Duration;
 use futures_util::poll;
 
 use super::*;
-use crate::network::sim::{
-    SimConfig,
-    testing::{Rig, message, text_item},
+use crate::network::{
+    server::MAX_TEXT,
+    sim::{
+        SimConfig,
+        testing::{Rig, message, text_item},
+    },
 };
 
 const PREPARE_FAILED: &str = "prepare failed";

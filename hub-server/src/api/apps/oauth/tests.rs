@@ -36,8 +36,8 @@ impl Fixture {
     async fn bot(&self, bot: BotId, owner: &str) {
         let insert = format!(
             "INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id,
-                credentials, credentials_rev, cursor, config_rev, lease_until, lease_fence, created_at)
-            SELECT '{bot}', id, '<b>Shop</b>', 'sim', 'online', 0, '', '{bot}', '', 0, '', 0, 0, 0, 0 FROM users
+                credentials, credentials_rev, cursor, config_rev, lease_fence, created_at)
+            SELECT '{bot}', id, '<b>Shop</b>', 'sim', 'online', 0, '', '{bot}', '', 0, '', 0, 0, 0 FROM users
             WHERE username = '{owner}'"
         );
         let store = &self.app.hub.context().store;

@@ -1,4 +1,4 @@
-//! Values that the simulator issues and verifies without storing them: context tokens, typing tickets, cursors. Each
+//! Values that a server issues and verifies without storing them: context tokens, typing tickets, cursors. Each
 //! contains a keyed hash of its meaning.
 
 use data_encoding::{BASE64, BASE64URL_NOPAD};
@@ -10,17 +10,18 @@ use crate::{random::Random, time::Timestamp};
 /// What every context token starts with today.
 const CONTEXT_PREFIX: &str = "AARz";
 
-type Key = [u8; 32];
+/// Signs the values of one server, or of one of its accounts.
+pub(crate) type Key = [u8; 32];
 
 /// A new context token for answers of a bot to a person: 111 characters.
-pub(super) fn context_token(key: &Key, wx_id: &str, user_id: &str, random: &Random) -> String {
+pub(crate) fn context_token(key: &Key, wx_id: &str, user_id: &str, random: &Random) -> String {
     let nonce: [u8; 48] = random.bytes();
     let mark = mark(key, &[b"context", wx_id.as_bytes(), user_id.as_bytes(), &nonce]);
     format!("{CONTEXT_PREFIX}{}", BASE64URL_NOPAD.encode(&[&nonce[..], &mark].concat()))
 }
 
 /// Whether a context token was made for this bot and this person.
-pub(super) fn context_token_fits(key: &Key, wx_id: &str, user_id: &str, token: &str) -> bool {
+pub(crate) fn context_token_fits(key: &Key, wx_id: &str, user_id: &str, token: &str) -> bool {
     let bytes =
         token.strip_prefix(CONTEXT_PREFIX).and_then(|text| BASE64URL_NOPAD.decode(text.as_bytes()).ok());
     bytes.is_some_and(|bytes| {
@@ -31,14 +32,14 @@ pub(super) fn context_token_fits(key: &Key, wx_id: &str, user_id: &str, token: &
 }
 
 /// A typing ticket of a bot for a person, as of now.
-pub(super) fn typing_ticket(key: &Key, wx_id: &str, user_id: &str, now: Timestamp) -> String {
+pub(crate) fn typing_ticket(key: &Key, wx_id: &str, user_id: &str, now: Timestamp) -> String {
     let at = now.as_millis().to_be_bytes();
     let mark = mark(key, &[b"typing", wx_id.as_bytes(), user_id.as_bytes(), &at]);
     BASE64.encode(&[&at[..], &mark].concat())
 }
 
 /// When a typing ticket was made; `None` unless it was made for this bot and this person.
-pub(super) fn typing_ticket_time(key: &Key, wx_id: &str, user_id: &str, ticket: &str) -> Option<Timestamp> {
+pub(crate) fn typing_ticket_time(key: &Key, wx_id: &str, user_id: &str, ticket: &str) -> Option<Timestamp> {
     let bytes = BASE64.decode(ticket.as_bytes()).ok()?;
     let (at, given) = bytes.split_first_chunk::<8>()?;
     let expected = mark(key, &[b"typing", wx_id.as_bytes(), user_id.as_bytes(), at]);
@@ -47,21 +48,21 @@ pub(super) fn typing_ticket_time(key: &Key, wx_id: &str, user_id: &str, ticket: 
 
 /// A cursor: base64 of generation, position and checksum. The generation is the account's own, so a cursor of an
 /// earlier binding is not taken for one of the new.
-pub(super) fn cursor(key: &Key, generation: u32, position: u64) -> String {
+pub(crate) fn cursor(key: &Key, generation: u32, position: u64) -> String {
     let mut bytes = [generation.to_be_bytes().as_slice(), &position.to_be_bytes()].concat();
     bytes.extend(&mark(key, &[b"cursor", &bytes])[..8]);
     BASE64.encode(&bytes)
 }
 
 /// The position of a cursor of this generation; `None` when a byte was changed.
-pub(super) fn cursor_position(key: &Key, generation: u32, text: &str) -> Option<u64> {
+pub(crate) fn cursor_position(key: &Key, generation: u32, text: &str) -> Option<u64> {
     let bytes = BASE64.decode(text.as_bytes()).ok()?;
     let position = u64::from_be_bytes(*bytes.get(4..)?.first_chunk()?);
     (cursor(key, generation, position) == text).then_some(position)
 }
 
 /// A keyed hash over parts, each with its length before it so that none can grow into the next.
-fn mark(key: &Key, parts: &[&[u8]]) -> [u8; 32] {
+pub(crate) fn mark(key: &Key, parts: &[&[u8]]) -> [u8; 32] {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     for part in parts {
         mac.update(&u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());

@@ -1,0 +1,222 @@
+//! SQLite: a connection that is not one of `sqlx`, which sends each row and each end of a statement from one thread to
+//! another. A transaction is one piece of work on a thread that may block, row by row with prepared statements. Only the
+//! committer writes, and it uses one of its two connections at a time.
+//!
+//! What refers to a message, a channel or a bot is not checked by foreign keys here, as on PostgreSQL: the transaction
+//! has read the bot's row, numbered the channel's log and stored the message.
+
+use std::{
+    borrow::Cow,
+    collections::HashSet,
+    path::Path,
+    sync::{Arc, Weak},
+};
+
+use rusqlite::{CachedStatement, Connection, OpenFlags, OptionalExtension, params};
+
+use super::Plain;
+use crate::{
+    error::{Error, Result},
+    id::IdText,
+    store::{
+        backend::BUSY,
+        deliveries::{Finished, finish_statement},
+        fan_out::{self, Consequences},
+        fault::{classify_direct, is_fatal, is_outage},
+        inbox::{self, Accept, Accepted, Current, Judged, MessageRow, SKIP_REPEATS, Seqs},
+        rows::{self, Row, Values},
+        traces::{TraceUpdate, merge, update_traces},
+    },
+};
+
+/// Statements that stay prepared: all of this module.
+const STATEMENTS: usize = 16;
+
+/// The connection.
+#[derive(Debug)]
+pub(in crate::store) struct Direct {
+    connection: Connection,
+    texts: Texts,
+}
+
+#[derive(Debug)]
+struct Texts {
+    message: String,
+    consequences: fan_out::Texts,
+    outcome: String,
+    trace: String,
+}
+
+impl Direct {
+    /// Opens a database whose schema is up to date. Blocks.
+    fn open(path: &Path) -> Result<Self> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(classify_direct)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
+        connection.busy_timeout(BUSY).map_err(classify_direct)?;
+        // As of the other writer, but for the foreign keys.
+        let settings = "PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF; PRAGMA temp_store = MEMORY;
+            PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 67108864";
+        connection.execute_batch(settings).map_err(classify_direct)?;
+        let texts = Texts {
+            message: format!("{} {SKIP_REPEATS}", inbox::insert_statement(&rows::single::<MessageRow>())),
+            consequences: fan_out::Texts::new(),
+            outcome: finish_statement(&rows::single::<Finished>()),
+            trace: update_traces("MAX", &rows::single::<TraceUpdate>()),
+        };
+        Ok(Self { connection, texts })
+    }
+
+    /// Writes commands in one transaction; returns the result of each accepted batch. On an error nothing is stored.
+    /// Blocks. `caller` is gone when the process is ended at a point of a test.
+    fn commit(&mut self, plain: &Plain, caller: &Weak<()>) -> Result<Vec<Accepted>> {
+        failpoint!("commit.begin", called by caller);
+        self.run("BEGIN IMMEDIATE")?;
+        let written = self.write(plain, caller).and_then(|answers| {
+            failpoint!("commit.before", called by caller);
+            self.run("COMMIT").map(|()| answers)
+        });
+        if written.is_err() && !self.connection.is_autocommit() {
+            self.run("ROLLBACK")?;
+        }
+        written
+    }
+
+    fn write(&self, plain: &Plain, caller: &Weak<()>) -> Result<Vec<Accepted>> {
+        let answers = self.accept(&plain.accepts, caller)?;
+        self.finish(&plain.finished, caller)?;
+        Ok(answers)
+    }
+
+    /// As [`inbox::write`].
+    fn accept(&self, batches: &[Arc<Accept>], caller: &Weak<()>) -> Result<Vec<Accepted>> {
+        if batches.is_empty() {
+            return Ok(Vec::new());
+        }
+        failpoint!("commit.accepts", called by caller);
+        failpoint!("accept.leases", called by caller);
+        let mut current = Current::new();
+        let mut lease = self.prepare("SELECT lease_fence, config_rev FROM bots WHERE id = ?1")?;
+        for bot in batches.iter().map(|batch| batch.bot_id) {
+            let row = lease.query_row([bot.text().as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
+            current.extend(row.optional().map_err(classify_direct)?.map(|row| (bot, row)));
+        }
+        let judged = Judged::new(batches, &current);
+        failpoint!("accept.messages", called by caller);
+        let rows = judged.rows();
+        let stored = self.store(&self.texts.message, &rows)?;
+        let inserted: HashSet<_> =
+            rows.iter().zip(stored).filter(|(_, stored)| *stored).map(|(row, _)| row.id).collect();
+        failpoint!("accept.numbers", called by caller);
+        let mut seqs = Seqs::new();
+        let mut last =
+            self.prepare("UPDATE channels SET last_seq = last_seq + ?2 WHERE id = ?1 RETURNING last_seq")?;
+        for (channel, messages) in inbox::taken(&judged.valid, &inserted) {
+            let count = i64::try_from(messages.len()).unwrap_or(0);
+            let row = last.query_row(params![channel.text().as_str(), count], |row| row.get(0));
+            if let Some(last) = row.optional().map_err(classify_direct)? {
+                inbox::number(&mut seqs, channel, &messages, last);
+            }
+        }
+        failpoint!("accept.work", called by caller);
+        failpoint!("accept.rows", called by caller);
+        let texts = &self.texts.consequences;
+        let rows = Consequences::new(&judged.valid, &inserted, &seqs);
+        self.store(&texts.log, &rows.log)?;
+        self.store(&texts.delivery, &rows.deliveries)?;
+        self.store(&texts.trace, &rows.traces)?;
+        self.store(&texts.contact, &rows.contacts)?;
+        self.store(&texts.cursor, &rows.cursors)?;
+        Ok(judged.answers(&inserted, &seqs))
+    }
+
+    /// As [`deliveries::finish`](super::deliveries::finish).
+    fn finish(&self, finished: &[Arc<Finished>], caller: &Weak<()>) -> Result<()> {
+        if finished.is_empty() {
+            return Ok(());
+        }
+        failpoint!("commit.finished", called by caller);
+        failpoint!("finish.state", called by caller);
+        let rows: Vec<&Finished> = finished.iter().map(|one| &**one).collect();
+        let stored = self.store(&self.texts.outcome, &rows)?;
+        let traces = rows.iter().zip(stored).filter(|(_, stored)| *stored).map(|(one, _)| &one.trace);
+        failpoint!("finish.traces", called by caller);
+        failpoint!("trace.update", called by caller);
+        self.store(&self.texts.trace, &merge(&traces.collect::<Vec<_>>())).map(drop)
+    }
+
+    /// Runs a statement for each row; returns for which it changed something.
+    fn store<R: Row>(&self, statement: &str, rows: &[R]) -> Result<Vec<bool>> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut statement = self.prepare(statement)?;
+        let mut stored = |row: &R| {
+            let mut places = Places { statement: &mut statement, bound: Ok(0) };
+            row.write(&mut places);
+            places.bound?;
+            statement.raw_execute().map(|changes| changes > 0)
+        };
+        rows.iter().map(|row| stored(row).map_err(classify_direct)).collect()
+    }
+
+    fn run(&self, statement: &str) -> Result<()> {
+        self.prepare(statement)?.execute([]).map(drop).map_err(classify_direct)
+    }
+
+    fn prepare(&self, statement: &str) -> Result<CachedStatement<'_>> {
+        self.connection.prepare_cached(statement).map_err(classify_direct)
+    }
+}
+
+/// Writes commands with this connection, on a thread that may block.
+pub(in crate::store) async fn commit(
+    connection: &mut Option<Direct>,
+    database: &Path,
+    plain: Plain,
+) -> Result<Vec<Accepted>> {
+    let (taken, database, caller) = (connection.take(), database.to_owned(), Arc::new(()));
+    let called_by = Arc::downgrade(&caller);
+    let work = move || {
+        let mut direct = taken.map_or_else(|| Direct::open(&database), Ok)?;
+        let written = direct.commit(&plain, &called_by);
+        Ok((Some(direct).filter(|direct| direct.connection.is_autocommit()), written))
+    };
+    let done = tokio::task::spawn_blocking(work).await;
+    drop(caller);
+    let (direct, written) = done.unwrap_or_else(|_| Err(Error::internal("the writer panicked")))?;
+    if !written.as_ref().is_err_and(|error| is_fatal(error) || is_outage(error)) {
+        *connection = direct;
+    }
+    written
+}
+
+/// Binds the values of a row in their order.
+struct Places<'s, 'c> {
+    statement: &'s mut CachedStatement<'c>,
+    /// How many values are bound, or why one is not.
+    bound: rusqlite::Result<usize>,
+}
+
+impl Places<'_, '_> {
+    fn bind(&mut self, value: impl rusqlite::ToSql) {
+        if let Ok(bound) = self.bound {
+            let place = bound + 1;
+            self.bound = self.statement.raw_bind_parameter(place, value).map(|()| place);
+        }
+    }
+}
+
+impl<'v> Values<'v> for Places<'_, '_> {
+    fn text(&mut self, value: Option<Cow<'v, str>>) {
+        self.bind(value.as_deref());
+    }
+
+    fn id(&mut self, value: Option<IdText>) {
+        self.bind(value.as_ref().map(IdText::as_str));
+    }
+
+    fn number(&mut self, value: Option<i64>) {
+        self.bind(value);
+    }
+}

@@ -1,0 +1,132 @@
+use std::time::Duration;
+
+use hub_core::{
+    ErrorCode,
+    accounts::ClientInfo,
+    gateway::IlinkLoginStatus,
+    id::{ChannelId, IlinkClientId},
+    secret::TokenHash,
+};
+
+use super::scene::{HOSTILE_TEXTS, accept_one, add_channel, outbound, stage};
+use crate::support::database::{Db, START};
+
+contract!("ilink": {
+    a_login_is_opened_and_confirmed_once => [insert_login, login, open_login, confirm_login],
+    a_login_expires_and_is_refused => [insert_login, reject_login, delete_expired_logins],
+    a_client_starts_at_the_end_of_the_log_and_moves_forward => [insert_client, client, client_with, advance],
+    clients_are_listed_and_deleted_for_their_channel => [clients, delete_client, delete_idle, touch],
+    traces_and_sent_messages_are_found => [traces_of, sent_as],
+});
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+async fn begin(db: &Db, id: &'static str, most: u32) -> bool {
+    let client = ClientInfo { ip: Some([203, 0, 113, 7].into()), user_agent: HOSTILE_TEXTS[3].to_owned() };
+    commit!(db, |tx| tx.ilink().insert_login(id, &client, START, START + MINUTE, most).await).unwrap()
+}
+
+async fn add(db: &Db, channel: ChannelId, token: &'static str) -> IlinkClientId {
+    let (id, hash): (IlinkClientId, _) = (db.ids.next(), TokenHash::of(token));
+    commit!(db, |tx| tx.ilink().insert_client(id, channel, &hash, ("::1", "program"), START).await).unwrap();
+    id
+}
+
+async fn a_login_is_opened_and_confirmed_once(db: &Db) {
+    let on = stage(db).await;
+    assert!(begin(db, "one", 1).await);
+    assert!(!begin(db, "two", 1).await, "as many as may be are in progress");
+    let status = async || db.store.read().await.unwrap().ilink().login("one", START).await.unwrap();
+    let waiting = status().await.unwrap();
+    assert_eq!((waiting.status, waiting.client_id), (IlinkLoginStatus::Waiting, None));
+    assert_eq!((waiting.ip.as_str(), waiting.user_agent.as_str()), ("203.0.113.7", HOSTILE_TEXTS[3]));
+    commit!(db, |tx| tx.ilink().open_login("one", START).await).unwrap();
+    assert_eq!(status().await.unwrap().status, IlinkLoginStatus::Scanned);
+    let client = add(db, on.channel, "token").await;
+    let confirm = async |id: &'static str| {
+        commit!(db, |tx| tx.ilink().confirm_login(id, client, START, START + MINUTE * 2).await).unwrap()
+    };
+    assert!(confirm("one").await && !confirm("one").await && !confirm("none").await);
+    let confirmed = status().await.unwrap();
+    assert_eq!((confirmed.status, confirmed.client_id), (IlinkLoginStatus::Confirmed, Some(client)));
+    assert_eq!(confirmed.expires_at, START + MINUTE * 2);
+    commit!(db, |tx| tx.ilink().delete_client(on.channel, client).await).unwrap();
+    assert!(status().await.is_none(), "a login ends with its client");
+}
+
+async fn a_login_expires_and_is_refused(db: &Db) {
+    assert!(begin(db, "one", 9).await && begin(db, "two", 9).await);
+    let refuse =
+        async |id: &'static str, at| commit!(db, |tx| tx.ilink().reject_login(id, at).await).unwrap();
+    assert!(!refuse("one", START + MINUTE).await, "too late");
+    assert!(refuse("one", START).await && !refuse("one", START).await);
+    let at = START + MINUTE;
+    assert!(db.store.read().await.unwrap().ilink().login("two", at).await.unwrap().is_none());
+    let delete = async |old| commit!(db, |tx| tx.ilink().delete_expired_logins(old, 9).await).unwrap();
+    assert_eq!((delete(START).await, delete(at).await, delete(at).await), (0, 1, 0));
+}
+
+async fn a_client_starts_at_the_end_of_the_log_and_moves_forward(db: &Db) {
+    let on = stage(db).await;
+    accept_one(db, &on, "ann", "1", 0).await;
+    let id = add(db, on.channel, "token").await;
+    let found = async || db.store.read().await.unwrap().ilink().client(id).await.unwrap().unwrap();
+    let row = found().await;
+    assert_eq!((row.client.acked_seq, row.client.given_seq, row.client.last_used_at), (1, 1, START));
+    assert_eq!((row.channel_id, row.bot_id, row.owner_id, row.enabled), (on.channel, on.bot, on.owner, true));
+    let advance = async |acked, given| commit!(db, |tx| tx.ilink().advance(id, acked, given).await).unwrap();
+    advance(0, 7).await;
+    advance(5, 0).await;
+    advance(2, 2).await;
+    let moved = found().await.client;
+    assert_eq!((moved.acked_seq, moved.given_seq), (5, 7));
+    let with = async |token: &str| {
+        let mut read = db.store.read().await.unwrap();
+        read.ilink().client_with(&TokenHash::of(token)).await.unwrap().map(|row| row.client.id)
+    };
+    assert_eq!((with("token").await, with("other").await), (Some(id), None));
+    let (same, hash): (IlinkClientId, _) = (db.ids.next(), TokenHash::of("token"));
+    let twice = commit!(db, |tx| tx.ilink().insert_client(same, on.channel, &hash, ("", ""), START).await);
+    assert_eq!(twice.unwrap_err().code(), ErrorCode::Conflict, "a token is one client's");
+}
+
+async fn clients_are_listed_and_deleted_for_their_channel(db: &Db) {
+    let on = stage(db).await;
+    let other = add_channel(db, on.bot, "other").await;
+    let (first, second) = (add(db, on.channel, "1").await, add(db, on.channel, "2").await);
+    add(db, other, "3").await;
+    let list = async |channel| {
+        let clients = db.store.read().await.unwrap().ilink().clients(channel).await.unwrap();
+        clients.into_iter().map(|client| client.id).collect::<Vec<_>>()
+    };
+    assert_eq!(list(on.channel).await, [first, second]);
+    let delete = async |channel, id| commit!(db, |tx| tx.ilink().delete_client(channel, id).await).unwrap();
+    assert!(!delete(other, first).await, "a client of another channel");
+    assert!(delete(on.channel, first).await && !delete(on.channel, first).await);
+    commit!(db, |tx| tx.ilink().touch(second, START + MINUTE).await).unwrap();
+    let idle = async |before| commit!(db, |tx| tx.ilink().delete_idle(on.channel, before).await).unwrap();
+    idle(START + MINUTE).await;
+    assert_eq!(list(on.channel).await, [second]);
+    idle(START + MINUTE * 2).await;
+    assert_eq!((list(on.channel).await.len(), list(other).await.len()), (0, 1));
+}
+
+async fn traces_and_sent_messages_are_found(db: &Db) {
+    let on = stage(db).await;
+    let (first, _, trace) = accept_one(db, &on, "ann", "1", 0).await;
+    let (second, ..) = accept_one(db, &on, "ann", "2", 0).await;
+    let other = add_channel(db, on.bot, "other").await;
+    let mut read = db.store.read().await.unwrap();
+    assert_eq!(read.ilink().traces_of(on.channel, &[first]).await.unwrap(), [trace]);
+    assert_eq!(read.ilink().traces_of(on.channel, &[first, second]).await.unwrap().len(), 2);
+    assert_eq!(read.ilink().traces_of(other, &[first]).await.unwrap(), []);
+    drop(read);
+    let sent = outbound(db, on.bot, "ann", "key", &["text"]);
+    let id = sent.message_id;
+    commit!(db, |tx| tx.outbox().enqueue(&[sent]).await).unwrap();
+    db.sql("UPDATE outbox SET network_id = '77'").await;
+    let mut read = db.store.read().await.unwrap();
+    let found = read.ilink().sent_as(on.bot, &["77", "78"]).await.unwrap();
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), [("77".to_owned(), id)]);
+    assert!(read.ilink().sent_as(db.ids.next(), &["77"]).await.unwrap().is_empty());
+}
