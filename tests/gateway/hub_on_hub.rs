@@ -28,10 +28,19 @@ impl Chain {
         let far = Self::far(&near, folder.path()).await;
         let mut bea = Caller::stranger(&far.url);
         bea.sign_in("/api/auth/register", json!({ "username": "bea", "password": "tr0mbone solo" })).await;
-        // L1, L2: the code of the near hub is shown, opened and confirmed.
+        // L4: a code that is rejected has expired for the program, which shows another one.
         let bind = bea.post("/api/bots/bind/start", json!({ "network": "ilink" })).await;
         let ask = json!({ "bind_id": bind["bind_id"], "wait_ms": 2000 });
-        let login = open(&near.ada, bind["qr_text"].as_str().unwrap()).await;
+        let rejected = open(&near.ada, bind["qr_text"].as_str().unwrap()).await;
+        near.ada.post("/api/ilink/logins/reject", json!({ "login_id": rejected })).await;
+        let code = until("another code", async || {
+            let step = bea.post("/api/bots/bind/confirm", ask.clone()).await;
+            let code = step["qr_text"].as_str()?.to_owned();
+            (code != bind["qr_text"]).then_some(code)
+        })
+        .await;
+        // L1, L2: the code of the near hub is shown, opened and confirmed.
+        let login = open(&near.ada, &code).await;
         until("the code is scanned", async || {
             let step = bea.post("/api/bots/bind/confirm", ask.clone()).await;
             (step["status"] == "scanned").then_some(())
@@ -100,6 +109,10 @@ fn contents(messages: &[Value]) -> Vec<&str> {
     messages.iter().map(|message| message["content"].as_str().unwrap()).collect()
 }
 
+fn bytes(count: u32) -> Vec<u8> {
+    (0..count).map(|n| (n * n / 7).to_le_bytes()[0]).collect()
+}
+
 #[tokio::test]
 async fn messages_pass_two_hubs_once_and_in_order_in_both_directions() {
     let chain = Chain::start().await;
@@ -118,11 +131,21 @@ async fn messages_pass_two_hubs_once_and_in_order_in_both_directions() {
     let person = &chain.messages("inbound", 1).await[0]["from_user_id"];
     assert!(shown.iter().all(|one| one["to_user_id"] == *person && one["shown"] == true), "{shown:?}");
     assert_eq!(sent[0]["to_user_id"], *person);
+    // Q3: a quote of something that no one knows has its id alone.
+    let quoting = json!({ "type": 1, "text_item": { "text": "what?" },
+        "ref_msg": { "svr_id": "7497484083968569736" } });
+    chain.inject(vec![json!({ "items": [quoting] })]).await;
+    let quoted = chain.messages("inbound", 51).await[50]["quoted"].clone();
+    assert_eq!(
+        (&quoted["network_id"], quoted.get("text")),
+        (&json!("7497484083968569736"), None),
+        "{quoted}"
+    );
     // Q1, Q2: a quote of a message of the bot, by the id of the network, is one of the far hub's message.
     let quoting = json!({ "type": 1, "text_item": { "text": "which?" },
         "ref_msg": { "svr_id": shown[3]["message_id"] } });
     chain.inject(vec![json!({ "items": [quoting] })]).await;
-    let quoted = chain.messages("inbound", 51).await[50]["quoted"].clone();
+    let quoted = chain.messages("inbound", 52).await[51]["quoted"].clone();
     assert_eq!(quoted["text"], "after it", "{quoted}");
 
     // R5, S19: either hub is killed, and nothing is lost or repeated.
@@ -133,7 +156,7 @@ async fn messages_pass_two_hubs_once_and_in_order_in_both_directions() {
     let far = Chain::far(&chain_near, folder.path()).await;
     let bea = bea.at(&far.url);
     let mut chain = Chain { near: chain_near, folder, far, bea, bot };
-    assert_eq!(contents(&chain.messages("inbound", 52).await[51..]), ["while it was down"]);
+    assert_eq!(contents(&chain.messages("inbound", 53).await[52..]), ["while it was down"]);
     let listen = chain.near.hub.url.trim_start_matches("http://").to_owned();
     let Stage { folder, network, hub, ada, bot, wx_id, channel } = chain.near;
     hub.process.kill().await;
@@ -143,11 +166,11 @@ async fn messages_pass_two_hubs_once_and_in_order_in_both_directions() {
     assert_eq!(sending["status"], "queued");
     let hub = HubProcess::start_at(folder.path(), &network, &listen, &[]).await;
     chain.near = Stage { ada: ada.at(&hub.url), folder, network, hub, bot, wx_id, channel };
-    assert_eq!(contents(&chain.messages("inbound", 53).await[52..]), ["while the other was down"]);
+    assert_eq!(contents(&chain.messages("inbound", 54).await[53..]), ["while the other was down"]);
     let shown = chain.near.outbound(5).await;
     assert_eq!(shown.iter().filter(|one| one["text"] == "queued").count(), 1);
-    let received = chain.messages("inbound", 53).await;
-    assert_eq!(received.len(), 53, "nothing came twice");
+    let received = chain.messages("inbound", 54).await;
+    assert_eq!(received.len(), 54, "nothing came twice");
 }
 
 #[tokio::test]
@@ -155,31 +178,47 @@ async fn files_and_typing_pass_two_hubs_and_a_revoked_login_is_noticed() {
     let chain = Chain::start().await;
     chain.inject(vec![json!({ "text": "hello" })]).await;
     chain.messages("inbound", 1).await;
-    // U1, U5: sizes around a block of the cipher.
-    for size in [16, 65_536, 1_001] {
-        let bytes: Vec<u8> = (0..size).map(|n: u32| (n * n / 7).to_le_bytes()[0]).collect();
-        let form = reqwest::multipart::Form::new()
-            .text("content", "")
-            .part("file", reqwest::multipart::Part::bytes(bytes).file_name(format!("offer {size}.pdf")));
+    // U1, U5, U6: sizes around a block of the cipher, a picture, and a caption that is a message of its own.
+    let mut files: Vec<(&str, Vec<u8>)> = [("16.pdf", 16), ("64k.pdf", 65_536), ("1001.pdf", 1_001)]
+        .map(|(name, size)| (name, bytes(size)))
+        .into();
+    files.push(("picture.png", [b"\x89PNG\r\n\x1a\n".as_slice(), &bytes(100)].concat()));
+    for (name, bytes) in &files {
+        let part = reqwest::multipart::Part::bytes(bytes.clone()).file_name(*name);
+        let caption = if name.ends_with("png") { "a caption" } else { "" };
+        let form = reqwest::multipart::Form::new().text("content", caption).part("file", part);
         chain.bea.upload(&format!("/api/bots/{}/send", chain.bot), form).await;
     }
-    let shown = chain.near.outbound(3).await;
-    for (one, size) in shown.iter().zip([16_usize, 65_536, 1_001]) {
-        assert_eq!(one["opened"], true, "{one}");
-        assert_eq!(one["raw"]["item_list"][0]["file_item"]["len"], size.to_string());
-        assert_eq!(one["media"]["file_name"], format!("offer {size}.pdf"));
+    let mut shown = chain.near.outbound(5).await;
+    assert_eq!(shown.remove(3)["text"], "a caption");
+    let kinds: Vec<&Value> = shown.iter().map(|one| &one["media"]["kind"]).collect();
+    assert_eq!(kinds, ["file", "file", "file", "image"]);
+    for (one, (name, bytes)) in shown.iter().zip(&files).take(3) {
+        assert_eq!((&one["opened"], &one["media"]["file_name"]), (&json!(true), &json!(name)), "{one}");
+        assert_eq!(one["raw"]["item_list"][0]["file_item"]["len"], bytes.len().to_string());
     }
-    chain.sent_are("sent", 3).await;
-    // M2: the same files come back, and have the same bytes at the far hub.
-    chain.inject(shown.iter().map(|one| json!({ "items": one["raw"]["item_list"] })).collect()).await;
-    for (index, size) in [16_u64, 65_536, 1_001].into_iter().enumerate() {
+    chain.sent_are("sent", 4).await;
+    // M1, M2, M8: the same files come back, the picture also as a voice message, and have the same bytes at the far hub.
+    let mut items: Vec<Value> = shown.iter().map(|one| one["raw"]["item_list"][0].clone()).collect();
+    let media = &items[3]["image_item"]["media"];
+    items.push(json!({ "type": 3, "voice_item": {
+        "media": media, "encode_type": 6, "playtime": 1_200, "text": "what was said", "size": files[3].1.len() } }));
+    files.push(files[3].clone());
+    chain.inject(items.into_iter().map(|item| json!({ "items": [item] })).collect()).await;
+    for (index, (name, bytes)) in files.iter().enumerate() {
         let file = until("the file is fetched", async || {
-            let file = chain.messages("inbound", 4).await[1 + index]["media"][0].clone();
+            let file = chain.messages("inbound", 6).await[1 + index]["media"][0].clone();
             (file["status"] == MediaState::Ready.as_str()).then_some(file)
         })
         .await;
-        assert_eq!((&file["size"], &file["file_name"]), (&json!(size), &json!(format!("offer {size}.pdf"))));
+        let link: url::Url = file["url"].as_str().unwrap().parse().unwrap();
+        let stored = chain.bea.bytes(&link[url::Position::BeforePath..]).await;
+        assert!(stored == *bytes, "{name} at the far hub: {file}");
     }
+    let received = chain.messages("inbound", 6).await;
+    let kinds: Vec<&Value> = received[1..].iter().map(|message| &message["items"][0]["type"]).collect();
+    assert_eq!(kinds, ["file", "file", "file", "image", "voice"]);
+    assert_eq!(received[5]["content"], "what was said");
     // T1: typing is shown on the phone.
     let channel =
         chain.bea.post(&format!("/api/bots/{}/channels", chain.bot), json!({ "name": "keys" })).await;
@@ -194,6 +233,10 @@ async fn files_and_typing_pass_two_hubs_and_a_revoked_login_is_noticed() {
         (on == [true, false]).then_some(())
     })
     .await;
+    // E5: the near hub did nothing that the network does not accept.
+    let path = format!("/_sim/violations?wx_id={}", chain.near.wx_id);
+    let violations = chain.near.network.control.control(&path, None).await;
+    assert_eq!(violations["items"], json!([]), "{violations}");
     // E2: a login that was revoked at the near hub has to be renewed at the far one.
     let clients = chain.near.ada.get(&format!("{}/ilink/clients", chain.near.channel_path())).await;
     chain.near.revoke(clients["clients"][0]["id"].as_str().unwrap()).await;

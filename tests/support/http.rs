@@ -120,6 +120,13 @@ impl Caller {
         serde_json::from_str::<Value>(&text).unwrap()["data"].take()
     }
 
+    /// The bytes at an address of the server.
+    pub async fn bytes(&self, path: &str) -> Vec<u8> {
+        let answer = self.client.get(format!("{}{path}", self.base)).send().await.unwrap();
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        answer.bytes().await.unwrap().into()
+    }
+
     async fn succeed(&self, method: Method, path: &str, body: Option<Value>) -> Value {
         let (status, mut answer, _) = self.call(method, path, body).await;
         assert!(status.is_success(), "{path}: {status} {answer}");
