@@ -108,9 +108,9 @@ impl Sinks {
         every(payload, 4).then(|| format!("well, {payload}"))
     }
 
-    /// Whether the program answers a message, and what.
+    /// Whether the program answers a message, and what: once to each person, whose window also has room for all others.
     pub fn program_answer_to(payload: &str) -> Option<String> {
-        every(payload, 3).then(|| format!("yes, {payload}"))
+        payload.ends_with("-3").then(|| format!("yes, {payload}"))
     }
 
     /// What the model says: now and then an answer, else nothing. Asked again after a crash, it says the same.

@@ -301,8 +301,6 @@ impl Stage {
     pub async fn settle(self, in_flight: usize) -> Self {
         self.wanted.send_replace(false);
         assert!(self.load.wait(&Clock::system(), TEST_TIMEOUT).await, "the programs do not end");
-        let refusals = std::mem::take(&mut *self.refusals.lock().unwrap());
-        assert!(refusals.is_empty(), "{}: refused: {refusals:#?}", self.origin);
         let mut state = (0, 0, 0, 0);
         for _ in 0..TEST_TIMEOUT.as_millis() / 100 {
             state = self.under_way();
@@ -311,6 +309,8 @@ impl Stage {
             }
             Clock::system().sleep(Duration::from_millis(100)).await;
         }
+        let refusals = std::mem::take(&mut *self.refusals.lock().unwrap());
+        assert!(refusals.is_empty(), "{}: refused: {refusals:#?}", self.origin);
         self.await_idle().await;
         self.hear_the_hub().await;
         let people = self.sent_to_people();
