@@ -193,7 +193,7 @@ impl Stage {
 
     /// Starts everyone.
     pub fn start(&self) {
-        let rate = number("HUB_TEST_RATE", 60).max(1);
+        let rate = number("HUB_TEST_RATE", 48).max(1);
         for bot in &self.bots {
             let people = People {
                 bot: bot.clone(),
