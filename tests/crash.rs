@@ -12,6 +12,7 @@
 //! ```
 
 mod drain;
+mod ilink;
 mod kill;
 mod load;
 mod postgres;

@@ -2,5 +2,8 @@
 //! of the network, and what the network would refuse is refused in its words.
 
 mod foreign;
+mod hub_on_hub;
+mod idle;
 mod refused;
-mod stage;
+pub mod stage;
+mod together;

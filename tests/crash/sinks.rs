@@ -22,8 +22,10 @@ use tokio::{net::TcpListener, sync::watch};
 
 use super::upstream::Upstream;
 
-/// The channels, and the paths of their webhooks; the last has a model instead.
-pub const SINKS: [&str; 4] = ["plain", "flaky", "answering", MODEL];
+/// The channels, and the paths of their webhooks; one has a model instead, and one a program.
+pub const SINKS: [&str; 5] = ["plain", "flaky", "answering", MODEL, ILINK];
+/// The channel with a program that speaks the protocol of the network.
+pub const ILINK: &str = "ilink";
 /// The channel with a model, and where its endpoint is.
 pub const MODEL: &str = "model";
 /// Every so many messages one is refused at first, or answered.
@@ -104,6 +106,11 @@ impl Sinks {
     /// Whether the model has something to say to a message, and what.
     pub fn answer_to(payload: &str) -> Option<String> {
         every(payload, 4).then(|| format!("well, {payload}"))
+    }
+
+    /// Whether the program answers a message, and what: once to each person, whose window also has room for all others.
+    pub fn program_answer_to(payload: &str) -> Option<String> {
+        payload.ends_with("-3").then(|| format!("yes, {payload}"))
     }
 
     /// What the model says: now and then an answer, else nothing. Asked again after a crash, it says the same.

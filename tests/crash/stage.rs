@@ -20,13 +20,17 @@ use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::sync::watch;
 
 use super::{
+    ilink::Follower,
     load::{PROGRAMS, People, Program},
     number,
     server::{Home, Server},
-    sinks::{Books, MODEL, SINKS, Sinks},
+    sinks::{Books, ILINK, MODEL, SINKS, Sinks},
     upstream::Upstream,
 };
-use crate::support::http::{Caller, until};
+use crate::{
+    gateway::stage as gateway,
+    support::http::{Caller, until},
+};
 
 /// What a crash may repeat: requests to receivers at a time, eight per channel, as its default says, and those answered
 /// whose outcome is not stored yet.
@@ -58,6 +62,8 @@ pub struct Stage {
     url: Arc<watch::Sender<Option<String>>>,
     wanted: Arc<watch::Sender<bool>>,
     load: Tasks,
+    /// Programs that receive as long as the stage is there.
+    followers: Tasks,
     refusals: Arc<Mutex<Vec<String>>>,
     _folder: tempfile::TempDir,
 }
@@ -100,7 +106,8 @@ impl Stage {
         let (upstream, sinks) = (Upstream::open(seed).await, Sinks::open(&origin).await);
         let home = Home { folder: path, database, sim_url: upstream.url(), allow: sinks.address.to_string() };
         let mut server = Server::spawn(&home);
-        let mut caller = Caller::stranger(&server.ready().await);
+        let url = server.ready().await;
+        let mut caller = Caller::stranger(&url);
         let credentials = json!({ "username": "ada", "password": "correct horse battery staple" });
         caller.sign_in("/api/auth/register", credentials).await;
         let mut stage = Self {
@@ -111,9 +118,10 @@ impl Stage {
             random: Random::seeded(seed),
             caller,
             origin,
-            url: Arc::new(watch::Sender::new(None)),
+            url: Arc::new(watch::Sender::new(Some(url))),
             wanted: Arc::new(watch::Sender::new(true)),
             load: Tasks::new(),
+            followers: Tasks::new(),
             refusals: Arc::default(),
             _folder: folder,
         };
@@ -153,9 +161,24 @@ impl Stage {
                     "retry": { "schedule_s": vec![1; 20] },
                 },
             });
-            let channel = if sink == MODEL { model } else { webhook };
+            let program = json!({ "name": sink, "ilink": { "enabled": true } });
+            let channel = match sink {
+                MODEL => model,
+                ILINK => program,
+                _ => webhook,
+            };
             let made = self.caller.post(&format!("/api/bots/{id}/channels"), channel).await;
-            channels.insert(made["id"].as_str().unwrap().to_owned(), sink);
+            let channel = made["id"].as_str().unwrap().to_owned();
+            if sink == ILINK {
+                let follower = Follower {
+                    program: gateway::Program::log_in(&self.caller.base, &self.caller, &channel).await,
+                    books: Arc::clone(&self.sinks.books),
+                    url: self.url.subscribe(),
+                    refusals: Arc::clone(&self.refusals),
+                };
+                self.followers.spawn("follower", follower.follow());
+            }
+            channels.insert(channel, sink);
         }
         Bot { id, wx_id: account.wx_id, channels }
     }
@@ -278,8 +301,6 @@ impl Stage {
     pub async fn settle(self, in_flight: usize) -> Self {
         self.wanted.send_replace(false);
         assert!(self.load.wait(&Clock::system(), TEST_TIMEOUT).await, "the programs do not end");
-        let refusals = std::mem::take(&mut *self.refusals.lock().unwrap());
-        assert!(refusals.is_empty(), "{}: refused: {refusals:#?}", self.origin);
         let mut state = (0, 0, 0, 0);
         for _ in 0..TEST_TIMEOUT.as_millis() / 100 {
             state = self.under_way();
@@ -288,6 +309,8 @@ impl Stage {
             }
             Clock::system().sleep(Duration::from_millis(100)).await;
         }
+        let refusals = std::mem::take(&mut *self.refusals.lock().unwrap());
+        assert!(refusals.is_empty(), "{}: refused: {refusals:#?}", self.origin);
         self.await_idle().await;
         self.hear_the_hub().await;
         let people = self.sent_to_people();
@@ -325,10 +348,9 @@ impl Stage {
     async fn hear_the_hub(&self) {
         for bot in &self.bots {
             let messages = self.list(&format!("/api/bots/{}/messages", bot.id)).await;
-            let texts: HashMap<&str, &str> = messages
-                .iter()
-                .map(|one| (one["id"].as_str().unwrap(), one["content"].as_str().unwrap()))
-                .collect();
+            let inbound = messages.iter().filter(|one| one["direction"] == "inbound");
+            let texts: HashMap<&str, &str> =
+                inbound.map(|one| (one["id"].as_str().unwrap(), one["content"].as_str().unwrap())).collect();
             let traces = self.list(&format!("/api/bots/{}/traces", bot.id)).await;
             let mut books = self.books();
             for message in messages.iter().filter(|one| one["direction"] == "outbound") {
@@ -352,7 +374,8 @@ impl Stage {
                     "pending" => Told::Open,
                     _ => Told::GivenUp,
                 };
-                let text = texts[trace["message_id"].as_str().unwrap()];
+                // The sends of a program have traces of its channel, too.
+                let Some(text) = texts.get(trace["message_id"].as_str().unwrap()) else { continue };
                 books.inbound.told(sink, text, told);
                 // A reply is promised with the outcome of its delivery.
                 let reply = match *sink {

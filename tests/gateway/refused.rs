@@ -19,7 +19,7 @@ async fn tokens_cursors_and_context_tokens_of_others_are_refused_and_lose_nothin
     let stage = Stage::start().await;
     let (one, two) = (stage.log_in().await, stage.log_in().await);
     for token in ["", "a1b2c3d4e5f6@im.bot:00112233", &forged_token()] {
-        let stranger = Program { token: token.to_owned(), ..one.clone() };
+        let stranger = Program::with_token(&stage.hub.url, token);
         assert!(is_expired(&stranger.poll("").await), "{token}");
     }
     stage.network.say(&stage.wx_id, "first").await;
@@ -71,7 +71,7 @@ async fn a_program_goes_on_where_it_was_after_the_hub_was_killed() {
         network.say(&wx_id, text).await;
     }
     let hub = HubProcess::start(folder.path(), &network, &[]).await;
-    let program = Program { base: hub.url.clone(), ..program };
+    let program = program.at(&hub.url);
     let mut found: Vec<String> = Vec::new();
     let mut cursor = first["get_updates_buf"].as_str().unwrap().to_owned();
     while found.len() < 2 {

@@ -1,5 +1,7 @@
 //! A hub, a network, a bot with a channel whose iLink sink is on, and a program as simple as can be.
 
+use std::sync::LazyLock;
+
 use hub_core::{
     random::Random,
     secret::{TokenKind, new_token},
@@ -25,9 +27,14 @@ pub struct Stage {
 
 impl Stage {
     pub async fn start() -> Self {
+        Self::with(&[]).await
+    }
+
+    /// With settings of the hub, as environment variables.
+    pub async fn with(settings: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let network = NetworkProcess::start().await;
-        let hub = HubProcess::start(folder.path(), &network, &[]).await;
+        let hub = HubProcess::start(folder.path(), &network, settings).await;
         let mut ada = Caller::stranger(&hub.url);
         ada.sign_in("/api/auth/register", json!({ "username": "ada", "password": "tr0mbone solo" })).await;
         let (bot, wx_id) = network.bind(&ada).await;
@@ -43,27 +50,22 @@ impl Stage {
 
     /// Opens the login of a QR code, as the page behind its link does, and returns the id.
     pub async fn open(&self, qr_text: &str) -> String {
-        let login = qr_text.split_once("/ilink/login?login=").expect("the code is a link to the hub").1;
-        self.ada.post("/api/ilink/logins/open", json!({ "login_id": login })).await;
-        login.to_owned()
+        open(&self.ada, qr_text).await
     }
 
     pub async fn confirm(&self, login: &str) -> Value {
-        let body = json!({ "login_id": login, "channel_id": self.channel });
-        self.ada.post("/api/ilink/logins/confirm", body).await
+        confirm(&self.ada, login, &self.channel).await
     }
 
     /// A login of a program.
     pub async fn log_in(&self) -> Program {
-        let caller = Caller::stranger(&self.hub.url);
-        let (_, qr, _) = caller.call(Method::GET, "/ilink/bot/get_bot_qrcode?bot_type=3", None).await;
-        let login = self.open(qr["qrcode_img_content"].as_str().unwrap()).await;
-        let client = self.confirm(&login).await;
-        let path = format!("/ilink/bot/get_qrcode_status?qrcode={}", qr["qrcode"].as_str().unwrap());
-        let (_, status, _) = caller.call(Method::GET, &path, None).await;
-        assert_eq!(status["status"], "confirmed", "{status}");
-        let token = status["bot_token"].as_str().unwrap().to_owned();
-        Program { base: self.hub.url.clone(), token, client: client["id"].as_str().unwrap().to_owned() }
+        Program::log_in(&self.hub.url, &self.ada, &self.channel).await
+    }
+
+    /// Another channel: its id.
+    pub async fn add_channel(&self, new: Value) -> String {
+        let channel = self.ada.post(&format!("/api/bots/{}/channels", self.bot), new).await;
+        channel["id"].as_str().unwrap().to_owned()
     }
 
     /// What the bot sent to people.
@@ -84,8 +86,26 @@ impl Stage {
     }
 }
 
+/// Opens the login of a QR code as its user.
+pub async fn open(user: &Caller, qr_text: &str) -> String {
+    let login = qr_text.split_once("/ilink/login?login=").expect("the code is a link to the hub").1;
+    user.post("/api/ilink/logins/open", json!({ "login_id": login })).await;
+    login.to_owned()
+}
+
+/// Confirms a login for a channel.
+pub async fn confirm(user: &Caller, login: &str, channel: &str) -> Value {
+    user.post("/api/ilink/logins/confirm", json!({ "login_id": login, "channel_id": channel })).await
+}
+
+/// Of every test, whose runtimes come and go: no connection is kept.
+#[expect(clippy::disallowed_methods, reason = "a test calls the server from outside, over a real socket")]
+static HTTP: LazyLock<reqwest::Client> = LazyLock::new(|| {
+    reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().expect("settings that are right")
+});
+
 /// A program that is logged in.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Program {
     pub base: String,
     pub token: String,
@@ -93,18 +113,49 @@ pub struct Program {
 }
 
 impl Program {
-    #[expect(clippy::disallowed_methods, reason = "a test calls the server from outside, over a real socket")]
-    pub async fn call(&self, name: &str, mut body: Value) -> (StatusCode, Value) {
+    /// Logs a program in to a channel of the user.
+    pub async fn log_in(hub: &str, user: &Caller, channel: &str) -> Self {
+        let caller = Caller::stranger(hub);
+        let (_, qr, _) = caller.call(Method::GET, "/ilink/bot/get_bot_qrcode?bot_type=3", None).await;
+        let login = open(user, qr["qrcode_img_content"].as_str().unwrap()).await;
+        let client = confirm(user, &login, channel).await;
+        let path = format!("/ilink/bot/get_qrcode_status?qrcode={}", qr["qrcode"].as_str().unwrap());
+        let (_, status, _) = caller.call(Method::GET, &path, None).await;
+        assert_eq!(status["status"], "confirmed", "{status}");
+        let token = status["bot_token"].as_str().unwrap();
+        let program = Self::with_token(hub, token);
+        Self { client: client["id"].as_str().unwrap().to_owned(), ..program }
+    }
+
+    /// A program with this token, which may not be valid.
+    pub fn with_token(hub: &str, token: &str) -> Self {
+        Self { base: hub.to_owned(), token: token.to_owned(), client: String::new() }
+    }
+
+    /// The same program on the hub at another address.
+    pub fn at(&self, hub: &str) -> Self {
+        Self { base: hub.to_owned(), ..self.clone() }
+    }
+
+    /// A call that may find no one.
+    ///
+    /// # Errors
+    /// When there was no whole response.
+    pub async fn attempt(&self, name: &str, mut body: Value) -> reqwest::Result<(StatusCode, Value)> {
         body["base_info"] = json!({});
-        let request = reqwest::Client::new()
+        let request = HTTP
             .post(format!("{}/ilink/bot/{name}", self.base))
             .header("AuthorizationType", "ilink_bot_token")
             .header("X-WECHAT-UIN", "MA==")
             .bearer_auth(&self.token)
             .json(&body);
-        let answer = request.send().await.unwrap();
+        let answer = request.send().await?;
         let status = answer.status();
-        (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or(Value::Null))
+        Ok((status, serde_json::from_str(&answer.text().await?).unwrap_or(Value::Null)))
+    }
+
+    pub async fn call(&self, name: &str, body: Value) -> (StatusCode, Value) {
+        self.attempt(name, body).await.unwrap()
     }
 
     pub async fn poll(&self, cursor: &str) -> Value {

@@ -10,7 +10,8 @@ use serde_json::Value;
 #[derive(Debug, Clone)]
 pub struct Caller {
     client: reqwest::Client,
-    base: String,
+    /// The server's address, without a slash at the end.
+    pub base: String,
     cookie: Option<String>,
     bearer: Option<String>,
 }
@@ -103,6 +104,27 @@ impl Caller {
         let wait = wait.and_then(|text| text.parse().ok());
         let text = answer.text().await?;
         Ok((status, wait, serde_json::from_str(&text).unwrap_or(Value::Null)))
+    }
+
+    /// The data of a successful POST of a form with a file.
+    pub async fn upload(&self, path: &str, form: reqwest::multipart::Form) -> Value {
+        let mut request = self.client.post(format!("{}{path}", self.base)).multipart(form);
+        request = request.header("sec-fetch-site", "same-origin");
+        if let Some(cookie) = &self.cookie {
+            request = request.header(header::COOKIE, cookie);
+        }
+        let answer = request.send().await.unwrap();
+        let status = answer.status();
+        let text = answer.text().await.unwrap();
+        assert!(status.is_success(), "{path}: {status} {text}");
+        serde_json::from_str::<Value>(&text).unwrap()["data"].take()
+    }
+
+    /// The bytes at an address of the server.
+    pub async fn bytes(&self, path: &str) -> Vec<u8> {
+        let answer = self.client.get(format!("{}{path}", self.base)).send().await.unwrap();
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        answer.bytes().await.unwrap().into()
     }
 
     async fn succeed(&self, method: Method, path: &str, body: Option<Value>) -> Value {

@@ -153,7 +153,7 @@ pub struct PluginsShowArgs {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli plugins versions tagger\n  hub-cli plugins versions tagger --json=id,version,status\n\nSee also: hub-cli plugins show, hub-cli plugins withdraw",
-    add = Fields::own(&["id", "version", "description", "content_hash", "status", "reason", "reviewed_at", "created_at"])
+    add = Fields::of_list("getPlugin", "versions")
 )]
 pub struct PluginsVersionsArgs {
     /// Name or id

@@ -12,7 +12,7 @@ use crate::{
         Channels,
         log::{Listener, News},
     },
-    error::Result,
+    error::{Error, ErrorCode, Result},
     id::MessageId,
     media_store::views::has_media,
     model::{
@@ -56,11 +56,11 @@ impl Gateway<'_> {
                 position_of(program, cursor).ok_or_else(|| Reply::refuse(-2, "invalid get_updates_buf"))?
             }
         };
-        let busy = |error| match refusal(&error) {
-            reply if error.retry_after().is_some() => {
-                Reply { status: http::StatusCode::TOO_MANY_REQUESTS, ..reply }
+        let busy = |error: Error| match error.code() {
+            ErrorCode::RateLimited => {
+                Reply { status: http::StatusCode::TOO_MANY_REQUESTS, ..refusal(&error) }
             }
-            reply => reply,
+            _ => refusal(&error),
         };
         let poll = self.ctx.node.ilink_polls.begin(program.id).map_err(busy)?;
         let mut listener =
@@ -158,7 +158,7 @@ fn position_of(program: &Program, cursor: &str) -> Option<i64> {
 
 fn quote_of(row: &LogRow) -> Result<Option<Quote>> {
     let quoted = row.message.quoted.as_deref().map(serde_json::from_str).transpose();
-    quoted.map_err(crate::error::Error::internal)
+    quoted.map_err(Error::internal)
 }
 
 /// Waits until there may be something new; `false` when the poll is to end.

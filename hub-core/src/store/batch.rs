@@ -9,6 +9,7 @@ use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
     deliveries::{self, Finished},
+    direct::Written,
     due::StoreClock,
     fault::{is_fatal, is_outage},
     inbox::{self, Accept, Accepted},
@@ -49,22 +50,26 @@ pub(super) async fn commit(tx: &mut Tx, batch: &mut Vec<Command>, clock: &StoreC
     outcome
 }
 
-/// Answers the commands of a batch that [`Direct`](super::direct::Direct) has committed.
-pub(super) async fn end_direct(batch: &mut Vec<Command>, accepted: Vec<Accepted>) -> Result<()> {
+/// Answers the commands of a batch that [`direct`](super::direct) has committed.
+pub(super) async fn end_direct(batch: &mut Vec<Command>, written: Written) -> Result<()> {
     // As when the answer of the database is lost.
     let heard = async {
         failpoint!("commit.after");
         Ok(())
     };
     heard.await.inspect_err(|error| refuse(batch, error))?;
-    let mut accepted = accepted.into_iter();
+    let Written { accepted, begun, settled } = written;
+    let (mut accepted, mut begun, mut settled) =
+        (accepted.into_iter(), begun.into_iter(), settled.into_iter());
     for command in batch.drain(..) {
         match command {
-            Command::Accept(_, reply) => {
-                let _ = reply.send(Ok(accepted.next().expect("one for each batch")));
-            }
+            Command::Accept(_, reply) => drop(reply.send(Ok(accepted.next().expect("one for each batch")))),
             Command::Finish(_, reply) => drop(reply.send(Ok(()))),
-            _ => unreachable!("no other command is written directly"),
+            Command::BeginSend(_, reply) => drop(reply.send(Ok(begun.next().expect("one for each try")))),
+            Command::SettleSend(_, reply) => {
+                drop(reply.send(Ok(settled.next().expect("one for each outcome"))));
+            }
+            Command::Run(..) => unreachable!("no job is written directly"),
         }
     }
     Ok(())
@@ -161,7 +166,7 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
         match command {
             Command::Accept(accept, reply) => accepts.push(accept, reply),
             Command::Finish(one, reply) => finished.push(one, reply),
-            Command::BeginSend(one, reply) => begun.push(Arc::new(one), reply),
+            Command::BeginSend(one, reply) => begun.push(one, reply),
             Command::SettleSend(one, reply) => settled.push(one, reply),
             Command::Run(job, reply) => jobs.push((job, reply)),
         }

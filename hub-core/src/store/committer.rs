@@ -239,11 +239,11 @@ impl Connections {
                 Err(error) => return refused(batch, error),
             },
         };
-        if let Some(plain) = Plain::of(batch, clock) {
+        if let Some(plain) = Plain::of(batch, backend, clock) {
             match direct::commit(backend, &mut self.direct, &mut tx, plain).await {
-                Ok(Some(answers)) => {
+                Ok(Some(written)) => {
                     stats.direct.fetch_add(1, Ordering::Relaxed);
-                    end_direct(batch, answers).await?;
+                    end_direct(batch, written).await?;
                     self.tx = Some(tx);
                     return Ok(());
                 }

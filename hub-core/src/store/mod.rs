@@ -217,7 +217,7 @@ impl Store {
     /// # Errors
     /// `UNAVAILABLE` when the commit failed; then nothing is noted.
     pub async fn begin_send(&self, begun: sending::Begun) -> Result<bool> {
-        self.writer.ask(|reply| Command::BeginSend(begun, reply)).await
+        self.writer.ask(|reply| Command::BeginSend(Arc::new(begun), reply)).await
     }
 
     /// Stores the outcome of writing an item to the network; `false`, and nothing stored, when another try has

@@ -42,6 +42,13 @@ pub struct NewOutbound {
     pub now: Timestamp,
 }
 
+impl NewOutbound {
+    /// Whether it brings no files.
+    pub(super) fn is_plain(&self) -> bool {
+        self.parts.iter().all(|part| part.file.is_none())
+    }
+}
+
 /// One item of a message.
 #[derive(Debug, Clone)]
 pub struct NewPart {
@@ -84,17 +91,16 @@ impl Outbox<'_> {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let messages = json(&rows.iter().map(message_json).collect::<Vec<_>>());
         let inserted: Vec<MessageId> =
-            sql!(self.0, values: INSERT_MESSAGES_SQLITE, INSERT_MESSAGES_POSTGRES; &messages)?;
+            sql!(self.0, values: INSERT_MESSAGES[0], INSERT_MESSAGES[1]; message_rows(rows))?;
         let inserted: HashSet<MessageId> = inserted.into_iter().collect();
-        let new = || rows.iter().filter(|row| inserted.contains(&row.message_id));
-        let parts = json(&new().flat_map(parts_json).collect::<Vec<_>>());
-        sql!(self.0, run: INSERT_PARTS_SQLITE, INSERT_PARTS_POSTGRES; &parts)?;
-        if new().any(|row| row.parts.iter().any(|part| part.file.is_some())) {
+        let new: Vec<&NewOutbound> = rows.iter().filter(|row| inserted.contains(&row.message_id)).collect();
+        let parts = part_rows(&new);
+        sql!(self.0, run: INSERT_PARTS[0], INSERT_PARTS[1]; &parts)?;
+        if !new.iter().all(|row| row.is_plain()) {
             sql!(self.0, run: TAKE_FILES_SQLITE, TAKE_FILES_POSTGRES; &parts)?;
         }
-        Ok(new().map(|row| row.message_id).collect())
+        Ok(new.into_iter().map(|row| row.message_id).collect())
     }
 
     /// Which of these keys the bot has messages for.
@@ -118,6 +124,12 @@ impl Outbox<'_> {
         Ok(u32::try_from(count).unwrap_or(u32::MAX))
     }
 }
+
+/// Stores messages out of [`message_rows`], on SQLite and on PostgreSQL; returns the new ones.
+pub(super) const INSERT_MESSAGES: [&str; 2] = [INSERT_MESSAGES_SQLITE, INSERT_MESSAGES_POSTGRES];
+
+/// Stores items out of [`part_rows`], on SQLite and on PostgreSQL.
+pub(super) const INSERT_PARTS: [&str; 2] = [INSERT_PARTS_SQLITE, INSERT_PARTS_POSTGRES];
 
 const INSERT_MESSAGES_SQLITE: &str = "
     INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id, group_id,
@@ -182,6 +194,16 @@ const TAKE_FILES_POSTGRES: &str = "
         FROM json_to_recordset(CAST($1 AS json)) AS x(message TEXT, media TEXT, item BIGINT)
         ORDER BY x.media, x.message) AS r
     WHERE media.id = r.media AND media.message_id IS NULL";
+
+/// The rows of messages, as JSON.
+pub(super) fn message_rows(rows: &[NewOutbound]) -> String {
+    json(&rows.iter().map(message_json).collect::<Vec<_>>())
+}
+
+/// The rows of the items of messages, as JSON.
+pub(super) fn part_rows(rows: &[&NewOutbound]) -> String {
+    json(&rows.iter().flat_map(|row| parts_json(row)).collect::<Vec<_>>())
+}
 
 fn message_json(row: &NewOutbound) -> Value {
     let files = || row.parts.iter().filter_map(|part| part.file.as_ref());

@@ -2,8 +2,8 @@
 
 mod settle;
 
-pub(super) use settle::settle;
 pub use settle::{ItemState, Settled};
+pub(super) use settle::{SETTLE_ITEMS, SETTLE_MESSAGES, gained, item_rows, message_rows, settle};
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -98,6 +98,13 @@ pub struct Begun {
     pub now: Timestamp,
 }
 
+impl Begun {
+    /// Whether it enters its message into no channel's log.
+    pub(super) fn is_plain(&self) -> bool {
+        self.shown_to.is_empty()
+    }
+}
+
 impl Sending<'_> {
     /// Items of a bot that something can be done about now, in the order they were accepted: what ran out, and what
     /// is due with nothing before it that is not, to people whose window is open. People who have to write first
@@ -183,37 +190,10 @@ fn leading<C>(commands: &[Arc<C>], number: impl Fn(&C) -> (OutboxId, i64)) -> Ve
 /// for an item whose bot has changed hands, or that was concluded. What a dead process left `sending` counts as
 /// one unknown try.
 pub(super) async fn begin(tx: &mut Tx, begun: &[Arc<Begun>]) -> Result<Vec<bool>> {
-    #[derive(Serialize)]
-    struct Row {
-        item: OutboxId,
-        fence: i64,
-        at: i64,
-    }
     failpoint!("outbox.begin");
     let mut conn = tx.conn();
-    let leading = leading(begun, |one| (one.id, one.lease.fence));
-    let rows: Vec<Row> = begun
-        .iter()
-        .zip(&leading)
-        .filter(|(_, leads)| **leads)
-        .map(|(one, _)| Row { item: one.id, fence: one.lease.fence, at: one.now.as_millis() })
-        .collect();
-    let marked: Vec<OutboxId> = sql!(conn, values:
-        "UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_at = x.at,
-           unknowns = unknowns + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
-        FROM (SELECT value->>'item' AS item, value->>'fence' AS fence, value->>'at' AS at
-           FROM json_each($1)) AS x
-        WHERE outbox.id = x.item AND state IN ('queued', 'sending')
-          AND EXISTS (SELECT 1 FROM bots b WHERE b.id = outbox.bot_id AND b.lease_fence = x.fence)
-        RETURNING id",
-        "UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_at = x.at,
-           unknowns = unknowns + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
-        FROM json_to_recordset($1::json) AS x (item text, fence bigint, at bigint)
-        WHERE outbox.id = x.item AND state IN ('queued', 'sending')
-          AND EXISTS (SELECT 1 FROM bots b WHERE b.id = outbox.bot_id AND b.lease_fence = x.fence)
-        RETURNING id";
-        json(&rows)
-    )?;
+    let (leading, rows) = begin_rows(begun);
+    let marked: Vec<OutboxId> = sql!(conn, values: BEGIN[0], BEGIN[1]; &rows)?;
     let answers = answers(&marked, begun.iter().map(|one| one.id), leading);
     // Channels before contacts, as where messages are accepted: two nodes never wait for each other.
     for (one, _) in begun.iter().zip(&answers).filter(|(_, marked)| **marked) {
@@ -221,10 +201,47 @@ pub(super) async fn begin(tx: &mut Tx, begun: &[Arc<Begun>]) -> Result<Vec<bool>
             show(&mut conn, one.id, *channel).await?;
         }
     }
-    count_sends(&mut conn, begun.iter().zip(&answers).filter(|(_, marked)| **marked).map(|(one, _)| &**one))
-        .await?;
+    failpoint!("outbox.window");
+    if let Some(rows) = counted_sends(begun, &answers) {
+        sql!(conn, run: COUNT_SENDS[0], COUNT_SENDS[1]; &rows)?;
+    }
     Ok(answers)
 }
+
+/// Which of the commands count, and the rows of [`BEGIN`], as JSON.
+pub(super) fn begin_rows(begun: &[Arc<Begun>]) -> (Vec<bool>, String) {
+    #[derive(Serialize)]
+    struct Row {
+        item: OutboxId,
+        fence: i64,
+        at: i64,
+    }
+    let leading = leading(begun, |one| (one.id, one.lease.fence));
+    let rows: Vec<Row> = begun
+        .iter()
+        .zip(&leading)
+        .filter(|(_, leads)| **leads)
+        .map(|(one, _)| Row { item: one.id, fence: one.lease.fence, at: one.now.as_millis() })
+        .collect();
+    (leading, json(&rows))
+}
+
+/// Marks items as being sent, out of [`begin_rows`], on SQLite and on PostgreSQL; returns which.
+pub(super) const BEGIN: [&str; 2] = [
+    "UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_at = x.at,
+       unknowns = unknowns + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
+    FROM (SELECT value->>'item' AS item, value->>'fence' AS fence, value->>'at' AS at
+       FROM json_each($1)) AS x
+    WHERE outbox.id = x.item AND state IN ('queued', 'sending')
+      AND EXISTS (SELECT 1 FROM bots b WHERE b.id = outbox.bot_id AND b.lease_fence = x.fence)
+    RETURNING id",
+    "UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_at = x.at,
+       unknowns = unknowns + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
+    FROM json_to_recordset($1::json) AS x (item text, fence bigint, at bigint)
+    WHERE outbox.id = x.item AND state IN ('queued', 'sending')
+      AND EXISTS (SELECT 1 FROM bots b WHERE b.id = outbox.bot_id AND b.lease_fence = x.fence)
+    RETURNING id",
+];
 
 /// Enters the message of an item into a channel's log, once.
 async fn show(conn: &mut Conn<'_>, item: OutboxId, channel: ChannelId) -> Result<()> {
@@ -243,12 +260,16 @@ async fn show(conn: &mut Conn<'_>, item: OutboxId, channel: ChannelId) -> Result
 }
 
 /// Which commands did what they were to do.
-fn answers(stored: &[OutboxId], ids: impl Iterator<Item = OutboxId>, leading: Vec<bool>) -> Vec<bool> {
+pub(super) fn answers(
+    stored: &[OutboxId],
+    ids: impl Iterator<Item = OutboxId>,
+    leading: Vec<bool>,
+) -> Vec<bool> {
     ids.zip(leading).map(|(id, leads)| leads && stored.contains(&id)).collect()
 }
 
-/// Counts sends in the windows of those who get them.
-async fn count_sends(conn: &mut Conn<'_>, begun: impl Iterator<Item = &Begun>) -> Result<()> {
+/// The rows of [`COUNT_SENDS`] for the tries that were begun, as JSON; `None` if there are none.
+pub(super) fn counted_sends(begun: &[Arc<Begun>], answers: &[bool]) -> Option<String> {
     #[derive(Serialize)]
     struct Row<'a> {
         bot: BotId,
@@ -256,25 +277,23 @@ async fn count_sends(conn: &mut Conn<'_>, begun: impl Iterator<Item = &Begun>) -
         n: i64,
         recent: &'a str,
     }
-    failpoint!("outbox.window");
     let mut counts: BTreeMap<(BotId, &str), (i64, &str)> = BTreeMap::new();
-    for one in begun {
+    for (one, _) in begun.iter().zip(answers).filter(|(_, begun)| **begun) {
         let (n, recent) = counts.entry((one.lease.bot_id, &one.peer)).or_default();
         (*n, *recent) = (*n + 1, &one.recent_sends);
     }
-    if counts.is_empty() {
-        return Ok(());
-    }
     let rows: Vec<Row<'_>> =
         counts.into_iter().map(|((bot, person), (n, recent))| Row { bot, person, n, recent }).collect();
-    sql!(*conn, run:
-        "UPDATE contacts SET window_sends = window_sends + x.n, recent_sends = x.recent
-        FROM (SELECT value->>'bot' AS bot, value->>'person' AS person, value->>'n' AS n,
-           value->>'recent' AS recent FROM json_each($1)) AS x
-        WHERE bot_id = x.bot AND user_id = x.person",
-        "UPDATE contacts SET window_sends = window_sends + x.n, recent_sends = x.recent
-        FROM json_to_recordset($1::json) AS x (bot text, person text, n bigint, recent text)
-        WHERE bot_id = x.bot AND user_id = x.person";
-        json(&rows)
-    )
+    (!rows.is_empty()).then(|| json(&rows))
 }
+
+/// Counts sends in the windows of those who get them, out of [`counted_sends`], on SQLite and on PostgreSQL.
+pub(super) const COUNT_SENDS: [&str; 2] = [
+    "UPDATE contacts SET window_sends = window_sends + x.n, recent_sends = x.recent
+    FROM (SELECT value->>'bot' AS bot, value->>'person' AS person, value->>'n' AS n,
+       value->>'recent' AS recent FROM json_each($1)) AS x
+    WHERE bot_id = x.bot AND user_id = x.person",
+    "UPDATE contacts SET window_sends = window_sends + x.n, recent_sends = x.recent
+    FROM json_to_recordset($1::json) AS x (bot text, person text, n bigint, recent text)
+    WHERE bot_id = x.bot AND user_id = x.person",
+];

@@ -32,7 +32,7 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
 pub(super) enum Command {
     Accept(Arc<Accept>, Reply<Accepted>),
     Finish(Arc<Finished>, Reply<()>),
-    BeginSend(Begun, Reply<bool>),
+    BeginSend(Arc<Begun>, Reply<bool>),
     SettleSend(Arc<Settled>, Reply<bool>),
     Run(Job, Reply<Box<dyn Any + Send>>),
 }

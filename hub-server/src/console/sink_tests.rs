@@ -1,4 +1,4 @@
-//! The clients of the WebSocket sink, and the test of the AI sink.
+//! The clients of the WebSocket sink, the logins of the iLink sink, and the test of the AI sink.
 
 use hub_core::{
     accounts::ClientInfo,
@@ -10,7 +10,7 @@ use super::{
     channel_tests::channel,
     tests::{hidden, submit, text},
 };
-use crate::testing::App;
+use crate::testing::{App, Caller};
 
 #[tokio::test]
 async fn connected_clients_are_shown_and_disconnected() {
@@ -69,4 +69,63 @@ async fn the_model_of_a_channel_is_asked_one_question() {
     assert_eq!(shown.response.status(), 200);
     assert!(page.contains("The model did not respond") && page.contains("<code>dns</code>"), "{page}");
     assert!(page.contains("&lt;i&gt;m&lt;/i&gt;") && !page.contains(secret), "{page}");
+}
+
+/// A program shows a code: the link in it, and what it polls with.
+async fn shown_code(program: &Caller<'_>) -> (String, String) {
+    let code = program.get("/ilink/bot/get_bot_qrcode?bot_type=3").await.json;
+    let text = |name: &str| code[name].as_str().unwrap().to_owned();
+    (text("qrcode_img_content"), text("qrcode"))
+}
+
+#[tokio::test]
+async fn a_login_of_a_program_is_confirmed_for_a_channel_or_a_new_one() {
+    let (app, simulator) = App::with_simulator().await;
+    let (ann, bob) = (app.user("ann").await, app.user("bob").await);
+    let (page, api) = channel(&ann, &simulator).await;
+    let program = app.stranger().with("User-Agent", "agent-host/1.0");
+    let (link, qrcode) = shown_code(&program).await;
+    let opened = submit(&ann, "/console/ilink", &[("do", "open"), ("login_id", &link)]).await;
+    let shown = text(&opened);
+    assert!(shown.contains("agent-host/1.0") && shown.contains("· new channel"), "{shown}");
+    assert!(!shown.contains("orders"), "the sink of that channel is off: {shown}");
+    let login = hidden(&shown, "login_id").to_owned();
+    let bot = api.split('/').nth(3).unwrap();
+    let new = format!("new:{bot}");
+    let confirm = async |caller, channel: &str| {
+        let fields = [("do", "confirm"), ("login_id", &*login), ("channel_id", channel)];
+        submit(caller, "/console/ilink", &fields).await
+    };
+    assert_eq!(confirm(&bob, &new).await.response.status(), 404, "the bot of another user");
+    let confirmed = confirm(&ann, &new).await;
+    assert_eq!(confirmed.header("location"), Some("/console/ilink?done=confirmIlinkLogin"));
+    let status = program.get(&format!("/ilink/bot/get_qrcode_status?qrcode={qrcode}")).await.json;
+    assert_eq!(status["status"], "confirmed");
+    let listed = ann.get(&format!("/api/bots/{bot}/channels")).await.data().clone();
+    let names = |listed: &Value| -> Vec<String> {
+        let items = listed["items"].as_array().unwrap();
+        items.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&listed), ["agent-host", "<b>orders</b>"]);
+    // A code is used once, and a used one creates no channel.
+    assert_eq!(confirm(&ann, &new).await.response.status(), 400);
+    assert_eq!(names(ann.get(&format!("/api/bots/{bot}/channels")).await.data()).len(), 2);
+
+    // A channel whose sink is on can be chosen, and the name of a program that is there already gets a suffix.
+    let on = [("do", "save"), ("enabled", "true"), ("max_clients", "1"), ("idle_days", "7")];
+    assert_eq!(submit(&ann, &format!("{page}/ilink"), &on).await.response.status(), 303);
+    for (channel, count) in [(api.rsplit('/').next().unwrap(), 2), (new.as_str(), 3)] {
+        let (link, _) = shown_code(&program).await;
+        let opened = submit(&ann, "/console/ilink", &[("do", "open"), ("login_id", &link)]).await;
+        let shown = text(&opened);
+        assert!(shown.contains("&lt;b&gt;orders&lt;/b&gt;"), "{shown}");
+        let fields = [("do", "confirm"), ("login_id", hidden(&shown, "login_id")), ("channel_id", channel)];
+        assert_eq!(submit(&ann, "/console/ilink", &fields).await.response.status(), 303);
+        let listed = ann.get(&format!("/api/bots/{bot}/channels")).await.data().clone();
+        assert_eq!(names(&listed).len(), count, "{listed}");
+    }
+    let shown = text(&ann.get(&format!("{page}/ilink")).await);
+    assert!(shown.contains("agent-host/1.0"), "{shown}");
+    let refused = submit(&ann, "/console/ilink", &[("do", "refuse"), ("login_id", "gone")]).await;
+    assert_eq!(refused.response.status(), 400);
 }

@@ -64,9 +64,9 @@ pub fn committed() -> Committed {
     Committed { json: pretty(&document), yaml, json_v3_1: pretty(&version_3_1::derive(&document)) }
 }
 
-/// The names of the fields of what an operation responds with, or of its items when that is a page, in the order of the
-/// document; none for an unknown operation.
-pub fn fields(operation_id: &str) -> Vec<&'static str> {
+/// The names of the fields of what an operation responds with, or of the items of its list with this name if it has one,
+/// in the order of the document; none for an unknown operation. The list of a page is `items`.
+pub fn fields(operation_id: &str, list: &str) -> Vec<&'static str> {
     let mut registry = Registry::new();
     Api::register(&mut registry);
     let operations = Api::meta().into_iter().flat_map(|api| api.paths).flat_map(|path| path.operations);
@@ -77,7 +77,7 @@ pub fn fields(operation_id: &str) -> Vec<&'static str> {
     let envelope = content.and_then(|content| resolved(&registry, &content.schema).cloned());
     let data = envelope.and_then(|envelope| property(&registry, &envelope, "data").cloned());
     let item = data.as_ref().and_then(|data| {
-        let items = property(&registry, data, "items").and_then(|items| items.items.as_deref());
+        let items = property(&registry, data, list).and_then(|items| items.items.as_deref());
         items.map_or(Some(data), |items| resolved(&registry, items))
     });
     item.map(|item| item.properties.iter().map(|(name, _)| *name).collect()).unwrap_or_default()

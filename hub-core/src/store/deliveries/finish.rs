@@ -57,9 +57,9 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Whether it changes its delivery and its trace alone.
+    /// Whether it changes its delivery and its trace alone, apart from replies.
     pub(in crate::store) fn is_plain(&self) -> bool {
-        self.replies.is_empty() && self.health.is_none() && self.usage.is_none()
+        self.health.is_none() && self.usage.is_none()
     }
 
     /// Whether nothing is left to do or to show: the row is deleted.

@@ -1,4 +1,4 @@
-//! The hot path: batches of plain messages and outcomes, each one transaction and one trip to the database.
+//! The hot path: batches of plain messages, outcomes and sends, each one transaction and one trip to the database.
 //!
 //! At a few hundred messages per second a transaction holds one or two of them, and the trips of its statements, to a
 //! server or to the thread on which `sqlx` runs SQLite, cost several times what the statements cost. Whatever needs more
@@ -12,6 +12,7 @@ use super::{
     due::StoreClock,
     fault::{is_fatal, is_outage},
     inbox::{Accept, Accepted},
+    sending::{Begun, Settled},
     views::{Owned, Tx},
     writer::Command,
 };
@@ -22,23 +23,42 @@ mod sqlite;
 
 pub(super) use sqlite::Direct;
 
-/// Commands that are written in one trip.
-#[derive(Debug)]
+/// Commands that are written in one trip. Replies and sends are among them on SQLite only: on PostgreSQL one statement would
+/// have to read what another part of it stores.
+#[derive(Debug, Default)]
 pub(super) struct Plain {
     accepts: Vec<Arc<Accept>>,
     finished: Vec<Arc<Finished>>,
+    begun: Vec<Arc<Begun>>,
+    settled: Vec<Arc<Settled>>,
+}
+
+/// The results of commands, in their order.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) accepted: Vec<Accepted>,
+    pub(super) begun: Vec<bool>,
+    pub(super) settled: Vec<bool>,
 }
 
 impl Plain {
     /// The commands of a batch, unless one of them needs more than plain rows, or the clock was set.
-    pub(super) fn of(batch: &[Command], clock: &StoreClock) -> Option<Self> {
-        let now = clock.read();
-        let mut plain = Self { accepts: Vec::new(), finished: Vec::new() };
+    pub(super) fn of(batch: &[Command], backend: &Backend, clock: &StoreClock) -> Option<Self> {
+        let (now, sends) = (clock.read(), matches!(backend, Backend::Sqlite { .. }));
+        let mut plain = Self::default();
         for command in batch {
             match command {
-                Command::Accept(accept, _) if accept.is_plain() => plain.accepts.push(Arc::clone(accept)),
-                Command::Finish(finished, _) if finished.is_plain() && finished.stamp.is_current(now) => {
-                    plain.finished.push(Arc::clone(finished));
+                Command::Accept(one, _) if one.is_plain() => plain.accepts.push(Arc::clone(one)),
+                Command::Finish(one, _)
+                    if one.is_plain()
+                        && one.stamp.is_current(now)
+                        && one.replies.iter().all(|reply| sends && reply.is_plain()) =>
+                {
+                    plain.finished.push(Arc::clone(one));
+                }
+                Command::BeginSend(one, _) if sends && one.is_plain() => plain.begun.push(Arc::clone(one)),
+                Command::SettleSend(one, _) if sends && one.is_plain() && one.stamp.is_current(now) => {
+                    plain.settled.push(Arc::clone(one));
                 }
                 _ => return None,
             }
@@ -47,8 +67,7 @@ impl Plain {
     }
 }
 
-/// Writes commands in one transaction; returns the result of each accepted batch. `None` when they have to be written
-/// by statements apart, as nothing is stored yet.
+/// Writes commands in one transaction. `None` when they have to be written by statements apart, as nothing is stored yet.
 ///
 /// # Errors
 /// The database cannot be written at the moment, or failed.
@@ -57,7 +76,7 @@ pub(super) async fn commit(
     direct: &mut Option<Direct>,
     tx: &mut Tx,
     plain: Plain,
-) -> Result<Option<Vec<Accepted>>> {
+) -> Result<Option<Written>> {
     let written = match (backend, &mut tx.0) {
         (Backend::Sqlite { write, .. }, _) => {
             sqlite::commit(direct, write.get_filename(), plain).await.map(Some)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use sqlx::{AssertSqlSafe, PgConnection, postgres::PgArguments};
 
-use super::Plain;
+use super::{Plain, Written};
 use crate::{
     error::Result,
     id::{BotId, ChannelId, DeliveryId},
@@ -13,7 +13,7 @@ use crate::{
         deliveries::{Finished, count_statement, delete_statement_postgres, finish_statement},
         fan_out::{self, Consequences, Joins},
         fault::classify,
-        inbox::{self, Accept, Accepted, Seqs, number},
+        inbox::{self, Accept, Seqs, number},
         rows::{Arrays, row},
         traces::{TraceUpdate, update_traces},
     },
@@ -59,8 +59,8 @@ row!(Gain<'_>, |row| {
 });
 
 /// Writes commands; `None`, and nothing stored, when something is not as it was taken for granted.
-pub(super) async fn commit(conn: &mut PgConnection, plain: &Plain) -> Result<Option<Vec<Accepted>>> {
-    let Plain { accepts, finished } = plain;
+pub(super) async fn commit(conn: &mut PgConnection, plain: &Plain) -> Result<Option<Written>> {
+    let Plain { accepts, finished, .. } = plain;
     let mut traces = HashSet::new();
     if !finished.iter().all(|one| traces.insert(one.trace.id)) {
         // A statement changes each row once.
@@ -116,7 +116,8 @@ pub(super) async fn commit(conn: &mut PgConnection, plain: &Plain) -> Result<Opt
         found.into_iter().filter_map(|(channel, base)| Some((channel?, base))).collect();
     let seqs: Seqs =
         places.into_iter().filter_map(|(key, place)| Some((key, bases.get(&key.0)? + place))).collect();
-    Ok(Some(batches.iter().map(|batch| inbox::stored(batch, &inserted, &seqs)).collect()))
+    let accepted = batches.iter().map(|batch| inbox::stored(batch, &inserted, &seqs)).collect();
+    Ok(Some(Written { accepted, begun: Vec::new(), settled: Vec::new() }))
 }
 
 /// Parts of a `WITH` that store outcomes; `ended` has the deliveries for which that was done.

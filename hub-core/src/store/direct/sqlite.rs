@@ -7,30 +7,33 @@
 
 use std::{
     borrow::Cow,
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     path::Path,
+    str::FromStr,
     sync::{Arc, Weak},
 };
 
-use rusqlite::{CachedStatement, Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::{CachedStatement, Connection, OpenFlags, OptionalExtension, params, types::Type};
 
-use super::Plain;
+use super::{Plain, Written};
 use crate::{
     error::{Error, Result},
-    id::IdText,
+    id::{IdText, MessageId},
     store::{
         backend::BUSY,
         deliveries::{Finished, Successes, count_statement, delete_statement, finish_statement},
         fan_out::{self, Consequences},
         fault::{classify_direct, is_fatal, is_outage},
         inbox::{self, Accept, Accepted, Current, Judged, MessageRow, SKIP_REPEATS, Seqs},
+        outbox::{self, NewOutbound},
         rows::{self, Row, Values},
+        sending::{self, Begun, ItemState, Settled},
         traces::{TraceUpdate, merge, update_traces},
     },
 };
 
 /// Statements that stay prepared: all of this module.
-const STATEMENTS: usize = 16;
+const STATEMENTS: usize = 24;
 
 /// The connection.
 #[derive(Debug)]
@@ -71,14 +74,14 @@ impl Direct {
         Ok(Self { connection, texts })
     }
 
-    /// Writes commands in one transaction; returns the result of each accepted batch. On an error nothing is stored.
+    /// Writes commands in one transaction. On an error nothing is stored.
     /// Blocks. `caller` is gone when the process is ended at a point of a test.
-    fn commit(&mut self, plain: &Plain, caller: &Weak<()>) -> Result<Vec<Accepted>> {
+    fn commit(&mut self, plain: &Plain, caller: &Weak<()>) -> Result<Written> {
         failpoint!("commit.begin", called by caller);
         self.run("BEGIN IMMEDIATE")?;
-        let written = self.write(plain, caller).and_then(|answers| {
+        let written = self.write(plain, caller).and_then(|written| {
             failpoint!("commit.before", called by caller);
-            self.run("COMMIT").map(|()| answers)
+            self.run("COMMIT").map(|()| written)
         });
         if written.is_err() && !self.connection.is_autocommit() {
             self.run("ROLLBACK")?;
@@ -86,10 +89,11 @@ impl Direct {
         written
     }
 
-    fn write(&self, plain: &Plain, caller: &Weak<()>) -> Result<Vec<Accepted>> {
-        let answers = self.accept(&plain.accepts, caller)?;
+    fn write(&self, plain: &Plain, caller: &Weak<()>) -> Result<Written> {
+        let accepted = self.accept(&plain.accepts, caller)?;
         self.finish(&plain.finished, caller)?;
-        Ok(answers)
+        let begun = self.begin(&plain.begun, caller)?;
+        Ok(Written { accepted, begun, settled: self.settle(&plain.settled, caller)? })
     }
 
     /// As [`inbox::write`].
@@ -146,10 +150,79 @@ impl Direct {
         let mut stored = self.stored(&self.texts.success, ended)?;
         self.store(&self.texts.count, &Successes::of(stored.iter().copied()))?;
         stored.extend(self.stored(&self.texts.outcome, others)?);
-        let traces = stored.into_iter().map(|one| &one.trace);
+        let (traces, replies): (Vec<_>, Vec<_>) =
+            stored.into_iter().map(|one| (&one.trace, &one.replies)).unzip();
         failpoint!("finish.traces", called by caller);
         failpoint!("trace.update", called by caller);
-        self.store(&self.texts.trace, &merge(&traces.collect::<Vec<_>>())).map(drop)
+        self.store(&self.texts.trace, &merge(&traces))?;
+        self.enqueue(&replies.into_iter().flatten().cloned().collect::<Vec<_>>(), caller)
+    }
+
+    /// As [`Outbox::enqueue`](outbox::Outbox::enqueue).
+    fn enqueue(&self, replies: &[NewOutbound], caller: &Weak<()>) -> Result<()> {
+        if replies.is_empty() {
+            return Ok(());
+        }
+        failpoint!("finish.replies", called by caller);
+        failpoint!("enqueue.items", called by caller);
+        let new: HashSet<MessageId> =
+            self.ids(outbox::INSERT_MESSAGES[0], &outbox::message_rows(replies))?.into_iter().collect();
+        let new: Vec<&NewOutbound> = replies.iter().filter(|reply| new.contains(&reply.message_id)).collect();
+        self.with_rows(outbox::INSERT_PARTS[0], &outbox::part_rows(&new))
+    }
+
+    /// As [`sending::begin`].
+    fn begin(&self, begun: &[Arc<Begun>], caller: &Weak<()>) -> Result<Vec<bool>> {
+        if begun.is_empty() {
+            return Ok(Vec::new());
+        }
+        failpoint!("outbox.begin", called by caller);
+        let (leading, rows) = sending::begin_rows(begun);
+        let marked = self.ids(sending::BEGIN[0], &rows)?;
+        let answers = sending::answers(&marked, begun.iter().map(|one| one.id), leading);
+        failpoint!("outbox.window", called by caller);
+        if let Some(rows) = sending::counted_sends(begun, &answers) {
+            self.with_rows(sending::COUNT_SENDS[0], &rows)?;
+        }
+        Ok(answers)
+    }
+
+    /// As [`sending::settle`].
+    fn settle(&self, settled: &[Arc<Settled>], caller: &Weak<()>) -> Result<Vec<bool>> {
+        if settled.is_empty() {
+            return Ok(Vec::new());
+        }
+        failpoint!("outbox.settle", called by caller);
+        let (leading, rows) = sending::item_rows(settled);
+        let stored = self.ids(sending::SETTLE_ITEMS[0], &rows)?;
+        let answers = sending::answers(&stored, settled.iter().map(|one| one.id), leading);
+        let stored: Vec<&Settled> =
+            settled.iter().zip(&answers).filter(|(_, stored)| **stored).map(|(one, _)| &**one).collect();
+        if stored.is_empty() {
+            return Ok(answers);
+        }
+        failpoint!("outbox.message", called by caller);
+        let mut messages = self.prepare(sending::SETTLE_MESSAGES[0])?;
+        let states = messages.query_map([sending::message_rows(&stored)], |row| {
+            Ok((parsed(row, 0, |id| id.parse().ok())?, parsed(row, 1, ItemState::parse)?))
+        });
+        let states: rusqlite::Result<HashMap<_, _>> = states.and_then(Iterator::collect);
+        let gained = sending::gained(&stored, &states.map_err(classify_direct)?);
+        failpoint!("trace.update", called by caller);
+        self.store(&self.texts.trace, &merge(&gained.iter().collect::<Vec<_>>()))?;
+        Ok(answers)
+    }
+
+    /// Runs a statement with rows as JSON.
+    fn with_rows(&self, statement: &str, rows: &str) -> Result<()> {
+        self.prepare(statement)?.execute([rows]).map(drop).map_err(classify_direct)
+    }
+
+    /// Runs a statement with rows as JSON; returns the ids that it returns.
+    fn ids<T: FromStr>(&self, statement: &str, rows: &str) -> Result<Vec<T>> {
+        let mut statement = self.prepare(statement)?;
+        let ids = statement.query_map([rows], |row| parsed(row, 0, |id| id.parse().ok()));
+        ids.and_then(Iterator::collect).map_err(classify_direct)
     }
 
     /// Runs a statement for each outcome; returns those for which it changed something.
@@ -187,7 +260,7 @@ pub(in crate::store) async fn commit(
     connection: &mut Option<Direct>,
     database: &Path,
     plain: Plain,
-) -> Result<Vec<Accepted>> {
+) -> Result<Written> {
     let (taken, database, caller) = (connection.take(), database.to_owned(), Arc::new(()));
     let called_by = Arc::downgrade(&caller);
     let work = move || {
@@ -202,6 +275,16 @@ pub(in crate::store) async fn commit(
         *connection = direct;
     }
     written
+}
+
+/// A value that is stored as text.
+fn parsed<T>(
+    row: &rusqlite::Row<'_>,
+    place: usize,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> rusqlite::Result<T> {
+    let text = row.get_ref(place)?.as_str()?;
+    parse(text).ok_or_else(|| rusqlite::Error::InvalidColumnType(place, text.to_owned(), Type::Text))
 }
 
 /// Binds the values of a row in their order.

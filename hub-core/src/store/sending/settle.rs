@@ -83,6 +83,11 @@ pub struct Settled {
 }
 
 impl Settled {
+    /// Whether it says nothing of its person's window.
+    pub(in crate::store) fn is_plain(&self) -> bool {
+        !self.uncount && self.close_window.is_none()
+    }
+
     /// Moves its times along with a step of the clock by which they were determined.
     pub(crate) fn follow(&mut self, step: Step) {
         self.due_at = step.moved(self.due_at);
@@ -95,34 +100,45 @@ impl Settled {
 pub(in crate::store) async fn settle(tx: &mut Tx, settled: &[Arc<Settled>]) -> Result<Vec<bool>> {
     failpoint!("outbox.settle");
     let mut conn = tx.conn();
-    let leading = leading(settled, |one| (one.id, one.attempts));
-    let counted = settled.iter().zip(&leading).filter(|(_, leads)| **leads);
-    let stored = settle_items(&mut conn, counted.map(|(one, _)| &**one)).await?;
+    let (leading, rows) = item_rows(settled);
+    let stored: Vec<OutboxId> = sql!(conn, values: SETTLE_ITEMS[0], SETTLE_ITEMS[1]; &rows)?;
     let answers = answers(&stored, settled.iter().map(|one| one.id), leading);
     let stored: Vec<&Settled> =
         settled.iter().zip(&answers).filter(|(_, stored)| **stored).map(|(one, _)| &**one).collect();
     if stored.is_empty() {
         return Ok(answers);
     }
-    let whole = settle_messages(&mut conn, &stored).await?;
-    let mut traces = Vec::with_capacity(stored.len());
-    for one in stored {
+    failpoint!("outbox.message");
+    let rows = message_rows(&stored);
+    let states: Vec<(MessageId, ItemState)> = sql!(conn, all: SETTLE_MESSAGES[0], SETTLE_MESSAGES[1]; &rows)?;
+    for one in &stored {
         settle_window(&mut conn, one).await?;
-        let Some(mut trace) = one.trace.clone() else { continue };
-        let message = whole.get(&one.message_id);
-        let is_whole = matches!(message, Some(ItemState::Sent | ItemState::Unconfirmed));
+    }
+    let gained = gained(&stored, &states.into_iter().collect());
+    crate::store::traces::update(&mut conn, &gained.iter().collect::<Vec<_>>()).await?;
+    Ok(answers)
+}
+
+/// What traces gain by outcomes, after the messages have these states.
+pub(in crate::store) fn gained(
+    stored: &[&Settled],
+    messages: &HashMap<MessageId, ItemState>,
+) -> Vec<TraceUpdate> {
+    let gained = |one: &&Settled| {
+        let mut trace = one.trace.clone()?;
+        let is_whole =
+            matches!(messages.get(&one.message_id), Some(ItemState::Sent | ItemState::Unconfirmed));
         if trace.status == Some(TraceStatus::Ok) && !is_whole {
             // An earlier part never arrived: the last one does not make the message whole.
             (trace.status, trace.summary) = (None, None);
         }
-        traces.push(trace);
-    }
-    crate::store::traces::update(&mut conn, &traces.iter().collect::<Vec<_>>()).await?;
-    Ok(answers)
+        Some(trace)
+    };
+    stored.iter().filter_map(gained).collect()
 }
 
-/// Stores where items stand; says of which.
-async fn settle_items(conn: &mut Conn<'_>, settled: impl Iterator<Item = &Settled>) -> Result<Vec<OutboxId>> {
+/// Which of the commands count, and the rows of [`SETTLE_ITEMS`], as JSON.
+pub(in crate::store) fn item_rows(settled: &[Arc<Settled>]) -> (Vec<bool>, String) {
     #[derive(Serialize)]
     struct Row<'a> {
         item: OutboxId,
@@ -134,8 +150,12 @@ async fn settle_items(conn: &mut Conn<'_>, settled: impl Iterator<Item = &Settle
         unknown: i64,
         at: i64,
     }
+    let leading = leading(settled, |one| (one.id, one.attempts));
     let rows: Vec<Row<'_>> = settled
-        .map(|one| Row {
+        .iter()
+        .zip(&leading)
+        .filter(|(_, leads)| **leads)
+        .map(|(one, _)| Row {
             item: one.id,
             tries: one.attempts,
             now_is: one.state,
@@ -146,34 +166,34 @@ async fn settle_items(conn: &mut Conn<'_>, settled: impl Iterator<Item = &Settle
             at: one.stamp.read.wall.as_millis(),
         })
         .collect();
-    sql!(*conn, values:
-        "UPDATE outbox SET state = x.now_is, due_at = x.due, last_error = x.error,
-           network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
-        FROM (SELECT value->>'item' AS item, value->>'tries' AS tries, value->>'now_is' AS now_is,
-           value->>'due' AS due, value->>'error' AS error, value->>'network' AS network,
-           value->>'unknown' AS unknown, value->>'at' AS at FROM json_each($1)) AS x
-        WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')
-        RETURNING id",
-        "UPDATE outbox SET state = x.now_is, due_at = x.due, last_error = x.error,
-           network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
-        FROM json_to_recordset($1::json) AS x (item text, tries bigint, now_is text, due bigint, error text,
-           network text, unknown bigint, at bigint)
-        WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')
-        RETURNING id";
-        json(&rows)
-    )
+    (leading, json(&rows))
 }
 
-/// A message is as far as its slowest item, and as well as its worst one.
-async fn settle_messages(conn: &mut Conn<'_>, settled: &[&Settled]) -> Result<HashMap<MessageId, ItemState>> {
+/// Stores where items stand, out of [`item_rows`], on SQLite and on PostgreSQL; returns of which.
+pub(in crate::store) const SETTLE_ITEMS: [&str; 2] = [
+    "UPDATE outbox SET state = x.now_is, due_at = x.due, last_error = x.error,
+       network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
+    FROM (SELECT value->>'item' AS item, value->>'tries' AS tries, value->>'now_is' AS now_is,
+       value->>'due' AS due, value->>'error' AS error, value->>'network' AS network,
+       value->>'unknown' AS unknown, value->>'at' AS at FROM json_each($1)) AS x
+    WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')
+    RETURNING id",
+    "UPDATE outbox SET state = x.now_is, due_at = x.due, last_error = x.error,
+       network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
+    FROM json_to_recordset($1::json) AS x (item text, tries bigint, now_is text, due bigint, error text,
+       network text, unknown bigint, at bigint)
+    WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')
+    RETURNING id",
+];
+
+/// The rows of [`SETTLE_MESSAGES`], as JSON: for each message its first id of the network, and what was said last.
+pub(in crate::store) fn message_rows(settled: &[&Settled]) -> String {
     #[derive(Serialize)]
     struct Row<'a> {
         message: MessageId,
         network: Option<&'a str>,
         error: Option<&'a str>,
     }
-    failpoint!("outbox.message");
-    // One row per message: its first id of the network, and what was said last.
     let mut rows: BTreeMap<MessageId, Row<'_>> = BTreeMap::new();
     for one in settled {
         let message = one.message_id;
@@ -181,12 +201,7 @@ async fn settle_messages(conn: &mut Conn<'_>, settled: &[&Settled]) -> Result<Ha
         row.network = row.network.or(one.network_id.as_deref());
         row.error = one.error.as_deref().or(row.error);
     }
-    let rows: Vec<Row<'_>> = rows.into_values().collect();
-    let states: Vec<(MessageId, ItemState)> = sql!(*conn, all:
-        SETTLE_MESSAGES_SQLITE, SETTLE_MESSAGES_POSTGRES;
-        json(&rows)
-    )?;
-    Ok(states.into_iter().collect())
+    json(&rows.into_values().collect::<Vec<_>>())
 }
 
 macro_rules! settle_messages {
@@ -210,16 +225,19 @@ macro_rules! settle_messages {
     };
 }
 
-const SETTLE_MESSAGES_SQLITE: &str = settle_messages!(
-    "(SELECT value->>'message' AS message, value->>'network' AS network, value->>'error' AS error
-        FROM json_each($1)) AS x"
-);
-const SETTLE_MESSAGES_POSTGRES: &str =
-    settle_messages!("json_to_recordset($1::json) AS x (message text, network text, error text)");
+/// Stores where messages stand, out of [`message_rows`], on SQLite and on PostgreSQL; returns which stand where. A message
+/// is as far as its slowest item, and as well as its worst one.
+pub(in crate::store) const SETTLE_MESSAGES: [&str; 2] = [
+    settle_messages!(
+        "(SELECT value->>'message' AS message, value->>'network' AS network, value->>'error' AS error
+            FROM json_each($1)) AS x"
+    ),
+    settle_messages!("json_to_recordset($1::json) AS x (message text, network text, error text)"),
+];
 
 /// What a try says of its person's window; few say anything.
 async fn settle_window(conn: &mut Conn<'_>, settled: &Settled) -> Result<()> {
-    if !settled.uncount && settled.close_window.is_none() {
+    if settled.is_plain() {
         return Ok(());
     }
     sql!(*conn, run:

@@ -3,8 +3,9 @@
 use hub_core::{
     Error, ErrorCode,
     bots::Bots,
-    channels::{Channels, sinks::IlinkSettings},
+    channels::{Channels, NewChannel, sinks::IlinkSettings},
     gateway::{IlinkClient, IlinkLogin},
+    id::{BotId, ChannelId},
     page::PageRequest,
 };
 use maud::{Markup, html};
@@ -23,6 +24,13 @@ use crate::{
     },
     envelope::ApiError,
 };
+
+/// How the form names a new channel: with the id of its bot.
+const NEW: &str = "new:";
+/// Characters of the name that a program gives a channel.
+const MAX_NAME: usize = 48;
+/// Characters of the login that are appended to a name that is in use.
+const SUFFIX: usize = 6;
 
 pub(in crate::console) static PAGE: Page = Page {
     path: "/console/bots/:bot/channels/:channel/ilink",
@@ -193,12 +201,14 @@ fn id_in(typed: &str) -> String {
     of_link.unwrap_or_else(|| typed.to_owned())
 }
 
-/// Channels of the user whose iLink sink is on, of their newest bots: id, and names.
+/// What a program can be a client of: channels of the user's newest bots whose iLink sink is on, and a new channel of each
+/// bot. Values of the form, and names.
 async fn admitting(ask: &Ask) -> Result<Vec<(String, String)>, ApiError> {
     let list = Bots::bot_list(&ask.actor);
     let bots = ask.hub.bots().list(&ask.actor, &PageRequest::parse(&list, None, None)?).await?;
-    let mut found = Vec::new();
+    let (mut found, mut new) = (Vec::new(), Vec::new());
     for bot in bots.items {
+        new.push((format!("{NEW}{}", bot.id), format!("{} · {}", bot.name, ask.words.ilink.new_channel)));
         let list = Channels::channel_list(bot.id);
         let page = PageRequest::parse(&list, None, None)?;
         for channel in ask.hub.channels().list(&ask.actor, bot.id, &page).await?.items {
@@ -207,6 +217,7 @@ async fn admitting(ask: &Ask) -> Result<Vec<(String, String)>, ApiError> {
             }
         }
     }
+    found.append(&mut new);
     Ok(found)
 }
 
@@ -220,7 +231,7 @@ fn decision(ask: &Ask, id: &str, login: &IlinkLogin, channels: &[(String, String
             dt { (words.requested) } dd { (time(Some(login.requested_at), "")) }
             dt { (words.expires) } dd { (time(Some(login.expires_at), "")) }
         }
-        @if channels.is_empty() { p.notice.warn { (words.no_channel) } }
+        @if channels.is_empty() { p.notice.warn { (words.no_bot) } }
         form.fields method="post" {
             input type="hidden" name="login_id" value=(id);
             @if !channels.is_empty() {
@@ -241,9 +252,34 @@ fn decision(ask: &Ask, id: &str, login: &IlinkLogin, channels: &[(String, String
 }
 
 async fn confirm(ask: &Ask) -> Result<Answer, ApiError> {
+    if let Some(bot) = ask.field("channel_id").and_then(|chosen| chosen.strip_prefix(NEW)) {
+        let bot = bot.parse().map_err(|_| Error::not_found("bot"))?;
+        let id = ask.field("login_id").unwrap_or_default();
+        let channel = add_channel(ask, bot, id).await?;
+        ask.hub.gateway().confirm_login(&ask.actor, id, channel).await.map_err(unknown)?;
+        return Ok(ask.done());
+    }
     let ConfirmIlinkLogin { login_id, channel_id } = ask.form()?;
     ask.hub.gateway().confirm_login(&ask.actor, &login_id, channel_id.0).await.map_err(unknown)?;
     Ok(ask.done())
+}
+
+/// Creates a channel for a program that waits, with its name if no other channel has that.
+async fn add_channel(ask: &Ask, bot: BotId, login: &str) -> Result<ChannelId, ApiError> {
+    let program = ask.hub.gateway().open_login(&ask.actor, login).await.map_err(unknown)?.user_agent;
+    let name = program.split(['/', ' ']).next().filter(|name| !name.is_empty()).unwrap_or("program");
+    let name: String = name.chars().take(MAX_NAME).collect();
+    let other = format!("{name} {}", login.chars().take(SUFFIX).collect::<String>());
+    let ilink = IlinkSettings { enabled: true, ..IlinkSettings::default() };
+    let create = async |name| {
+        let new = NewChannel { ilink, ..NewChannel::named(name) };
+        ask.hub.channels().create(&ask.actor, bot, new, None).await
+    };
+    let created = match create(name).await {
+        Err(error) if error.code() == ErrorCode::Conflict => create(other).await?,
+        created => created?,
+    };
+    Ok(created.channel.id)
 }
 
 async fn refuse(ask: &Ask) -> Result<Answer, ApiError> {

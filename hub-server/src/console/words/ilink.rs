@@ -40,9 +40,10 @@ words! {
         requested: Text = "Requested", "请求时间";
         expires: Text = "Expires", "到期时间";
         channel: Text = "Channel", "频道";
-        channel_help: Text = "Channels whose iLink sink is on. Confirm only if you started the login yourself.", "iLink 出口已开启的频道。只有你自己发起登录时才确认。";
-        no_channel: Text = "The iLink sink of no channel is on. Switch it on at the page of a channel, then open the link again.",
-            "没有频道开启 iLink 出口。请在频道页面开启，然后再次打开链接。";
+        channel_help: Text = "Channels whose iLink sink is on, or a new one. Confirm only if you started the login yourself.",
+            "iLink 出口已开启的频道，或新建频道。只有你自己发起登录时才确认。";
+        new_channel: Text = "new channel", "新频道";
+        no_bot: Text = "You have no bot yet. Bind one, then open the link again.", "你还没有机器人。请先绑定，然后再次打开链接。";
         confirm: Text = "Log it in", "允许登录";
         confirmed: Text = "The program is logged in.", "程序已登录。";
         refuse: Text = "Refuse", "拒绝";
