@@ -235,7 +235,8 @@ fn successes(trace: &Trace, others: &[DeliveryFacts]) -> Vec<DeliveryFacts> {
             SinkId::Webhook => StepKind::Webhook,
             SinkId::Ai => StepKind::Ai,
         };
-        let last = trace.steps.iter().rfind(|step| step.kind == kind)?;
+        let last = trace.steps.iter().rfind(|step| step.kind == kind);
+        let last = last.filter(|step| step.status == TraceStatus::Ok)?;
         let attempts = last.attempt.map_or(trace.attempts, u64::from);
         let state = DeliveryState::Done;
         Some(DeliveryFacts { sink, state, attempts, due_at: last.started_at, last_error: None })
