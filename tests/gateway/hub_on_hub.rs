@@ -178,7 +178,7 @@ async fn files_and_typing_pass_two_hubs_and_a_revoked_login_is_noticed() {
     let chain = Chain::start().await;
     chain.inject(vec![json!({ "text": "hello" })]).await;
     chain.messages("inbound", 1).await;
-    // U1, U5, U6: sizes around a block of the cipher, a picture, and a caption that is a message of its own.
+    // U1, U5, U6: sizes around a block of the cipher, a picture, and a caption, which is a separate message.
     let mut files: Vec<(&str, Vec<u8>)> = [("16.pdf", 16), ("64k.pdf", 65_536), ("1001.pdf", 1_001)]
         .map(|(name, size)| (name, bytes(size)))
         .into();

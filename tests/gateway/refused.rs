@@ -33,7 +33,7 @@ async fn tokens_cursors_and_context_tokens_of_others_are_refused_and_lose_nothin
     let (mine, foreign) = (&of_one["msgs"][0], &of_two["msgs"][0]);
     assert_eq!(one.send(foreign, "c0", "x").await, json!({ "ret": -2, "errmsg": "prepare failed" }));
     let mut unknown = mine.clone();
-    unknown["from_user_id"] = json!("nobody@im.wechat");
+    unknown["from_user_id"] = json!("unknown@im.wechat");
     assert_eq!(one.send(&unknown, "c0", "x").await["ret"], -3);
     let sent = one.send(mine, "c1", "hello").await;
     assert_eq!((&sent["ret"], one.send(mine, "c1", "hello").await), (&json!(0), sent.clone()), "sent once");

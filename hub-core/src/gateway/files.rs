@@ -159,7 +159,8 @@ impl Gateway<'_> {
     ) -> Result<Option<MediaId>> {
         let reference = item.reference("encrypt_query_param");
         let Some(id) = file_of(reference) else { return Ok(None) };
-        if reference != program.reference(&media_type(item.kind.media_type()), id, to) {
+        let issued = program.reference(&media_type(item.kind.media_type()), id, to);
+        if !stamp::is_same(reference.as_bytes(), issued.as_bytes()) {
             return Ok(None);
         }
         let kind = match item.kind {
@@ -186,7 +187,9 @@ impl Gateway<'_> {
         let client = reference.split('.').next().and_then(|id| id.parse().ok()).ok_or_else(unknown)?;
         let id = file_of(reference).ok_or_else(unknown)?;
         let program = self.open_program(client).await.map_err(|error| refusal(&error))?;
-        let program = program.filter(|program| reference == program.reference("download", id, ""));
+        let program = program.filter(|program| {
+            stamp::is_same(reference.as_bytes(), program.reference("download", id, "").as_bytes())
+        });
         let program = program.ok_or_else(unknown)?;
         let limits = &self.ctx.config.media;
         let max = limits.max_inbound.max(limits.max_outbound);

@@ -58,8 +58,8 @@ impl Pacing {
         Self { longest, ready_at: now }
     }
 
-    /// The pause after a commit lets commands gather. As long as it stays below `FREE_PAUSE` the writer rests three
-    /// times as long as it worked, since few rows in a commit cost nearly what many cost; a slow writer rests as long
+    /// The pause after a commit lets commands gather. As long as it stays below `FREE_PAUSE` the writer pauses three
+    /// times as long as it worked, since few rows in a commit cost nearly what many cost; a slow writer pauses as long
     /// as it worked.
     fn note_commit(&mut self, ended: Instant, took: Duration) {
         self.ready_at = ended + took.max((took * 3).min(FREE_PAUSE)).min(self.longest);

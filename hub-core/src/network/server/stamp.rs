@@ -4,6 +4,7 @@
 use data_encoding::{BASE64, BASE64URL_NOPAD};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use subtle::ConstantTimeEq;
 
 use crate::{random::Random, time::Timestamp};
 
@@ -26,7 +27,7 @@ pub(crate) fn context_token_fits(key: &Key, wx_id: &str, user_id: &str, token: &
         token.strip_prefix(CONTEXT_PREFIX).and_then(|text| BASE64URL_NOPAD.decode(text.as_bytes()).ok());
     bytes.is_some_and(|bytes| {
         bytes.split_at_checked(48).is_some_and(|(nonce, given)| {
-            given == mark(key, &[b"context", wx_id.as_bytes(), user_id.as_bytes(), nonce])
+            is_same(given, &mark(key, &[b"context", wx_id.as_bytes(), user_id.as_bytes(), nonce]))
         })
     })
 }
@@ -43,7 +44,7 @@ pub(crate) fn typing_ticket_time(key: &Key, wx_id: &str, user_id: &str, ticket: 
     let bytes = BASE64.decode(ticket.as_bytes()).ok()?;
     let (at, given) = bytes.split_first_chunk::<8>()?;
     let expected = mark(key, &[b"typing", wx_id.as_bytes(), user_id.as_bytes(), at]);
-    (given == expected).then(|| Timestamp::from_millis(i64::from_be_bytes(*at)))
+    is_same(given, &expected).then(|| Timestamp::from_millis(i64::from_be_bytes(*at)))
 }
 
 /// A cursor: base64 of generation, position and checksum. The generation is the account's own, so a cursor of an
@@ -58,7 +59,12 @@ pub(crate) fn cursor(key: &Key, generation: u32, position: u64) -> String {
 pub(crate) fn cursor_position(key: &Key, generation: u32, text: &str) -> Option<u64> {
     let bytes = BASE64.decode(text.as_bytes()).ok()?;
     let position = u64::from_be_bytes(*bytes.get(4..)?.first_chunk()?);
-    (cursor(key, generation, position) == text).then_some(position)
+    is_same(cursor(key, generation, position).as_bytes(), text.as_bytes()).then_some(position)
+}
+
+/// Whether what was given is what was issued, in a time that does not show how much of it is right.
+pub(crate) fn is_same(given: &[u8], issued: &[u8]) -> bool {
+    given.ct_eq(issued).into()
 }
 
 /// A keyed hash over parts, each with its length before it so that none can grow into the next.
