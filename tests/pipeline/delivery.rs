@@ -244,6 +244,7 @@ async fn an_automatic_reply_is_sent_once_however_often_the_delivery_runs() {
     let mut webhook = World::webhook("/hook");
     webhook.auto_reply = true;
     let channel = hub.channel(&bot, webhook).await;
+    hub.keep_ended().await;
     hub.receiver.always("/hook", Reply::json(&json!({ "reply": "42 is on its way" })));
     hub.say(&bot, "order 42");
     let sent = hub.wait_sent(&bot, 1).await;
@@ -252,13 +253,8 @@ async fn an_automatic_reply_is_sent_once_however_often_the_delivery_runs() {
         ("42 is on its way", bot.account.owner_user_id.as_str())
     );
     // The delivery is found again, as after a crash between its request and the commit of its outcome.
-    let reopen = "UPDATE deliveries SET state = 'pending', claim = 0";
-    hub.hub
-        .context()
-        .store
-        .write(move |tx| Box::pin(async move { tx.channels().execute(reopen.to_owned()).await }))
-        .await
-        .unwrap();
+    hub.wait_trace(&bot, channel, |trace| trace.status == TraceStatus::Ok).await;
+    hub.reopen().await;
     let received = hub.wait_received(2).await;
     assert_eq!(received[0].header("webhook-id"), received[1].header("webhook-id"));
     hub.wait_trace(&bot, channel, |trace| trace.steps.iter().any(|step| step.kind == StepKind::Outbox)).await;
@@ -339,15 +335,13 @@ async fn break_store(hub: &World, sql: &'static str) {
 async fn more_attempts_than_any_schedule_has_stop_a_lane_and_no_other() {
     let hub = World::start().await;
     let bot = hub.bot().await;
-    hub.channel(&bot, World::webhook("/hook")).await;
+    let channel = hub.channel(&bot, World::webhook("/hook")).await;
+    hub.keep_ended().await;
     hub.say(&bot, "first");
-    hub.wait_received(1).await;
+    hub.wait_trace(&bot, channel, |trace| trace.status == TraceStatus::Ok).await;
     assert_eq!(hub.hub.violations(), 0);
-    break_store(
-        &hub,
-        "UPDATE deliveries SET state = 'pending', attempts = 21, claim = 0, finished_at = NULL",
-    )
-    .await;
+    break_store(&hub, "UPDATE ended SET attempts = 21").await;
+    hub.reopen().await;
     hub.until("the violation", async || (hub.hub.violations() == 1).then_some(())).await;
     hub.say_as(&bot, "bob@im.wechat", "second");
     let received = hub.wait_received(2).await;

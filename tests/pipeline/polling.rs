@@ -8,6 +8,7 @@ use hub_core::{
     network::sim::{Action, DeliveryMode, Endpoint, Fault, QrAction, ViolationKind},
     page::PageRequest,
     time::Timestamp,
+    traces::TraceStatus,
 };
 
 use crate::support::world::{TestBot, World};
@@ -91,17 +92,12 @@ async fn r5_a_message_that_comes_again_is_one_message_also_after_a_restart() {
 async fn r6_what_was_committed_and_not_dispatched_is_dispatched_once() {
     let hub = World::start().await;
     let bot = hub.bot().await;
-    hub.channel(&bot, World::webhook("/hook")).await;
+    let channel = hub.channel(&bot, World::webhook("/hook")).await;
+    hub.keep_ended().await;
     hub.say(&bot, "hello");
-    hub.wait_received(1).await;
+    hub.wait_trace(&bot, channel, |trace| trace.status == TraceStatus::Ok).await;
     // As a crash leaves it: stored, held by a node that is gone, never attempted.
-    let crash = "UPDATE deliveries SET state = 'pending', attempts = 0, claim = 12345, finished_at = NULL";
-    hub.hub
-        .context()
-        .store
-        .write(move |tx| Box::pin(async move { tx.channels().execute(crash.to_owned()).await }))
-        .await
-        .unwrap();
+    hub.reopen().await;
     let received = hub.wait_received(2).await;
     assert_eq!(received[0].header("webhook-id"), received[1].header("webhook-id"));
     hub.jump(HOUR).await;

@@ -184,6 +184,7 @@ async fn costs_add_up_per_day_and_endpoint_and_are_forgotten(db: &Db) {
     for (attempts, usage) in (1..).zip(costs) {
         let finished = Finished {
             id,
+            channel: on.channel,
             fence: on.lease.fence,
             state: DeliveryState::Parked,
             attempts,

@@ -374,6 +374,30 @@ impl World {
     }
 
     /// Moves the clock until the receiver got so many requests, and gives them all.
+    async fn execute(&self, sql: &'static str) {
+        let store = &self.hub.context().store;
+        store
+            .write(move |tx| Box::pin(async move { tx.channels().execute(sql.to_owned()).await }))
+            .await
+            .unwrap();
+    }
+
+    /// Keeps the rows of deliveries that end well, for [`reopen`](Self::reopen).
+    pub async fn keep_ended(&self) {
+        self.execute("CREATE TABLE ended AS SELECT * FROM deliveries").await;
+        self.execute(
+            "CREATE TRIGGER keep_ended BEFORE DELETE ON deliveries
+             BEGIN INSERT INTO ended SELECT * FROM deliveries WHERE id = OLD.id; END",
+        )
+        .await;
+    }
+
+    /// Stores deliveries again that ended well: as they were when their sinks had them, and held by a node that is gone.
+    pub async fn reopen(&self) {
+        self.execute("UPDATE ended SET claim = 12345").await;
+        self.execute("INSERT INTO deliveries SELECT * FROM ended").await;
+    }
+
     pub async fn wait_received(&self, count: usize) -> Vec<Received> {
         self.until(&format!("{count} requests"), async || {
             let received = self.receiver.received();

@@ -12,7 +12,7 @@ use crate::{
     error::{Error, Result},
     id::{AppId, BotId, Ids, InstallationId, MessageId, TraceId},
     model::{app_event::AppEvent, media::SignedUrl},
-    network::{MessageItem, MessageKind},
+    network::{MessageItem, MessageKind, items},
     page::{Page, PageRequest},
     store::app_events::NewAppEvent,
     time::Timestamp,
@@ -60,7 +60,7 @@ pub(crate) struct Heard<'m> {
     pub kind: MessageKind,
     /// Its text.
     pub text: &'m str,
-    /// Its parts, as JSON.
+    /// Its parts, as they are stored.
     pub items: &'m str,
     /// When it was sent.
     pub sent_at: Timestamp,
@@ -167,7 +167,7 @@ fn data(runtime: &AppRuntime, told: &Told<'_>, heard: &Heard<'_>) -> Value {
     let group = if heard.group_id.is_empty() { Value::Null } else { json!({ "id": heard.group_id }) };
     match told {
         Told::Message(text) => {
-            let items: Value = serde_json::from_str(heard.items).unwrap_or_default();
+            let items = items::parsed(heard.items, heard.text).unwrap_or_default();
             json!({ "message_id": heard.message_id, "sender": sender, "group": group, "content": text,
                 "msg_type": heard.kind.as_str(), "items": items })
         }

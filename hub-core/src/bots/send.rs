@@ -441,7 +441,7 @@ mod tests {
         assert_eq!(run(again).await, [three.message_id]);
         assert_eq!(run(Vec::new()).await, []);
         assert_eq!(world.number("SELECT COUNT(*) FROM outbox").await, 3);
-        let items = r#"SELECT COUNT(*) FROM messages WHERE items = '[{"type":"text","text":"quo\"te"}]'"#;
+        let items = r#"SELECT COUNT(*) FROM messages WHERE content = 'quo"te' AND items = ''"#;
         assert_eq!(world.number(items).await, 3);
         let queued = ctx.store.read().await.unwrap().outbox().queued_parts(bot, "Peer").await.unwrap();
         assert_eq!(queued, 3);

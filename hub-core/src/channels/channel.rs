@@ -87,7 +87,7 @@ pub struct Channel {
 pub struct ChannelStats {
     /// Messages the channel received since it exists.
     pub received: u64,
-    /// Deliveries to webhook and model that ended well, of those still kept.
+    /// Deliveries to webhook and model that ended well.
     pub delivered: u64,
     /// Deliveries that were given up.
     pub failed: u64,

@@ -125,6 +125,7 @@ impl Conclusion {
         };
         let finished = Finished {
             id: job.id,
+            channel: job.channel_id,
             fence: job.fence,
             state,
             attempts: i64::from(job.attempts),

@@ -14,7 +14,7 @@ use crate::{
         sinks::{Ordering, SinkId, SinkKey},
         trace::{Step, StepDetail, StepKind, StepName, TraceStatus, steps_text},
     },
-    network::{InboundMedia, InboundMessage, MessageClass, Quote},
+    network::{InboundMedia, InboundMessage, MessageClass, Quote, items},
     node::Live,
     secret::{Sealer, Secret},
     store::{
@@ -362,6 +362,7 @@ fn content_of(id: MessageId, message: &InboundMessage, known: &Known) -> Content
     }
     Content {
         message_id: id,
+        items: clean(&items::stored(&message.items, &text)),
         from_user_id: clean(&message.from_user_id),
         user_name: clean(name),
         session_id,
@@ -369,7 +370,6 @@ fn content_of(id: MessageId, message: &InboundMessage, known: &Known) -> Content
         kind: message.kind,
         has_media: !message.media.is_empty(),
         text,
-        items: clean(&crate::text::json(&message.items)),
         quote: message.quote.as_ref().map(|quote| resolve(quote, &known.quoted)),
         context_token: message.context_token.as_ref().map(|token| Secret::new(clean(token.expose()))),
         sent_at: message.sent_at,

@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 use super::Program;
 use crate::{
     context::Context,
-    error::{Error, Result},
+    error::Result,
     id::MessageId,
-    network::{MessageItem, MessageKind, Quote, ilink::cipher::sealed_len, server::stamp},
+    network::{MessageItem, MessageKind, Quote, ilink::cipher::sealed_len, items, server::stamp},
     store::{log::LogRow, media::MediaRow},
 };
 
@@ -30,7 +30,7 @@ impl Rendering<'_> {
     /// `INTERNAL_ERROR` for a corrupt row.
     pub(super) fn message(&self, row: &LogRow, quote: Option<&Quote>) -> Result<Value> {
         let message = &row.message;
-        let parts: Vec<MessageItem> = serde_json::from_str(&message.items).map_err(Error::internal)?;
+        let parts = items::parsed(&message.items, &message.content)?;
         let id = row.network_id.as_deref().and_then(|id| id.parse::<u64>().ok());
         let id = id.unwrap_or_else(|| number_of(message.message_id));
         let at = message.sent_at.as_millis();

@@ -92,6 +92,7 @@ use serde::{Deserialize, Serialize};
 use crate::{secret::Secret, time::Timestamp, words::words};
 
 pub mod ilink;
+pub(crate) mod items;
 pub mod media;
 pub mod quote;
 #[cfg_attr(
@@ -433,13 +434,6 @@ impl InboundMessage {
         text: &str,
         sent_at: Timestamp,
     ) -> Self {
-        let item = MessageItem {
-            kind: MessageKind::Text,
-            text: Some(text.to_owned()),
-            file_name: None,
-            size: None,
-            duration_ms: None,
-        };
         Self {
             dedupe_key: dedupe_key.to_owned(),
             network_id: None,
@@ -451,7 +445,7 @@ impl InboundMessage {
             group_id: String::new(),
             kind: MessageKind::Text,
             content: text.to_owned(),
-            items: vec![item],
+            items: vec![MessageItem::text(text)],
             media: Vec::new(),
             quote: None,
             context_token: None,

@@ -14,7 +14,7 @@ use crate::{
         message::Direction,
         private,
     },
-    network::Quote,
+    network::{Quote, items},
     secret::Sealer,
     store::log::LogRow,
     time::Timestamp,
@@ -113,7 +113,8 @@ impl LogEntry {
             id,
             seq,
             direction,
-            items: RawValue::from_string(message.items).map_err(Error::internal)?,
+            items: RawValue::from_string(items::whole(message.items, &message.content))
+                .map_err(Error::internal)?,
             media,
             quoted,
             context_token: token,

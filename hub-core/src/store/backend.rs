@@ -359,6 +359,7 @@ macro_rules! all_migrations {
             21 "0021_replays",
             22 "0022_node_leases",
             23 "0023_ilink",
+            24 "0024_successes",
         )
     };
 }

@@ -40,8 +40,7 @@ macro_rules! select {
 macro_rules! health {
     () => {
         "c.failing_since,
-         (SELECT d.finished_at FROM deliveries d WHERE d.channel_id = c.id AND d.state = 'done'
-            ORDER BY d.id DESC LIMIT 1) AS last_ok_at,
+         (SELECT s.last_at FROM successes s WHERE s.channel_id = c.id) AS last_ok_at,
          (SELECT MIN(open.due_at) FROM (
             SELECT due_at FROM (SELECT d.due_at FROM deliveries d WHERE d.channel_id = c.id AND d.state = 'pending'
                 ORDER BY d.id LIMIT 1000) AS held
@@ -104,7 +103,7 @@ impl Channels<'_> {
         )
     }
 
-    /// How many deliveries are in which state, for a bot's channels from `first` to `last` by id.
+    /// How many deliveries are or ended in which state, for a bot's channels from `first` to `last` by id.
     pub async fn deliveries_by_state(
         &mut self,
         bot_id: BotId,
@@ -112,9 +111,12 @@ impl Channels<'_> {
         last: ChannelId,
     ) -> Result<Vec<(ChannelId, DeliveryState, i64)>> {
         sql!(self.0, all:
-            "SELECT channel_id, state, count(*) FROM deliveries WHERE channel_id IN (
+            "SELECT channel_id, state, count(*) FROM deliveries WHERE state <> 'done' AND channel_id IN (
                 SELECT id FROM channels WHERE bot_id = $1 AND id >= $2 AND id <= $3)
-            GROUP BY channel_id, state";
+            GROUP BY channel_id, state
+            UNION ALL
+            SELECT s.channel_id, 'done', s.count FROM channels c JOIN successes s ON s.channel_id = c.id
+            WHERE c.bot_id = $1 AND c.id >= $2 AND c.id <= $3 AND s.count > 0";
             bot_id, first, last
         )
     }

@@ -8,7 +8,9 @@ mod finish;
 
 pub use crate::model::trace::{DeliveryFacts, DeliveryState};
 pub use finish::{Finished, HealthReport, SinkHealth};
-pub(super) use finish::{finish, finish_statement};
+pub(super) use finish::{
+    Successes, count_statement, delete_statement, delete_statement_postgres, finish, finish_statement,
+};
 
 use std::collections::HashSet;
 
@@ -84,7 +86,7 @@ pub struct JobMessage {
     pub kind: MessageKind,
     /// Text.
     pub content: String,
-    /// Parts, as JSON.
+    /// Parts, [as they are stored](crate::network::items).
     pub items: String,
     /// Quote, as JSON.
     pub quoted: Option<String>,
@@ -220,7 +222,7 @@ impl Deliveries<'_> {
         Ok(rows > 0)
     }
 
-    /// The deliveries of a message behind a trace, oldest first. The caller has checked whose message it is.
+    /// The deliveries of a message behind a trace that did not end well, oldest first. The caller has checked whose message it is.
     pub async fn of_trace(&mut self, message_id: MessageId, trace_id: TraceId) -> Result<Vec<DeliveryFacts>> {
         sql!(self.0, all:
             "SELECT sink, state, attempts, due_at, last_error FROM deliveries
@@ -265,7 +267,7 @@ impl Deliveries<'_> {
         Ok(rows)
     }
 
-    /// State, attempts and last error of the deliveries behind a trace, oldest first.
+    /// State, attempts and last error of the deliveries behind a trace that did not end well, oldest first.
     pub async fn find_by_trace(
         &mut self,
         trace_id: TraceId,

@@ -110,12 +110,11 @@ impl Log<'_> {
             "SELECT seq, channel_content, direction, to_user_id, network_id, message_id, from_user_id, user_name,
                peer, session_id, group_id, kind, content, items, quoted, private, sent_at
             FROM (
-               SELECT p.*, SUM(LENGTH(p.content) + LENGTH(p.items)) OVER (ORDER BY p.seq)
-                   - LENGTH(p.content) - LENGTH(p.items) AS chars_before
-               FROM (
+               SELECT p.*, SUM(p.chars) OVER (ORDER BY p.seq) - p.chars AS chars_before FROM (
                    SELECT l.seq, l.content AS channel_content, m.direction, m.to_user_id, m.network_id,
                        m.id AS message_id, m.from_user_id, m.user_name, m.peer, m.session_id, m.group_id, m.kind,
-                       m.content, m.items, m.quoted, m.private, m.sent_at
+                       m.content, m.items, m.quoted, m.private, m.sent_at,
+                       LENGTH(m.content) + LENGTH(COALESCE(NULLIF(m.items, ''), m.content)) AS chars
                    FROM channel_log l JOIN messages m ON m.id = l.message_id
                    WHERE l.channel_id = $1 AND l.seq > $2 ORDER BY l.seq LIMIT $3
                ) AS p

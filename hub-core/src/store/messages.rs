@@ -13,6 +13,7 @@ use crate::{
     error::Result,
     id::{BotId, ChannelId, MessageId},
     model::message::{Message, MessageFilter, ReceivedMessage},
+    network::MessageItem,
     page::PageRequest,
     secret::Sealed,
     text::json,
@@ -29,12 +30,16 @@ struct Row {
     message: Message,
     /// The channel that sent it.
     channel_id: Option<ChannelId>,
+    /// 1 if the text is all there is.
+    is_plain: i64,
 }
 
 macro_rules! columns {
     () => {
-        "SELECT id, bot_id, direction, from_user_id, to_user_id, user_name, session_id, kind, content, items,
-            quoted, status, status_reason, channel_id, trace_id, created_at
+        "SELECT id, bot_id, direction, from_user_id, to_user_id, user_name, session_id, kind, content,
+            CASE items WHEN '' THEN '[]' ELSE items END AS items,
+            CAST(CASE items WHEN '' THEN 1 ELSE 0 END AS BIGINT) AS is_plain, quoted, status, status_reason,
+            channel_id, trace_id, created_at
          FROM messages "
     };
 }
@@ -127,7 +132,10 @@ impl Messages<'_> {
 
     async fn with_channels(&mut self, rows: Vec<Row>) -> Result<Vec<Message>> {
         let mut channels = self.channels_of(&rows).await?;
-        let with_channels = |Row { mut message, channel_id }: Row| {
+        let with_channels = |Row { mut message, channel_id, is_plain }: Row| {
+            if is_plain > 0 {
+                message.items = vec![MessageItem::text(&*message.content)];
+            }
             let received = channels.remove(&message.id).unwrap_or_default();
             // The channel that sent a message may also see it in its log.
             let others = received.into_iter().filter(|channel| Some(*channel) != channel_id);

@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     id::{BotId, ChannelId, Ids, MessageId, OutboxId, TraceId},
     model::media::KeptFile,
-    network::{MessageItem, MessageKind},
+    network::{MessageItem, MessageKind, items},
     secret::Sealed,
     text::json,
     time::Timestamp,
@@ -207,13 +207,7 @@ pub(super) fn part_rows(rows: &[&NewOutbound]) -> String {
 
 fn message_json(row: &NewOutbound) -> Value {
     let files = || row.parts.iter().filter_map(|part| part.file.as_ref());
-    let text = (files().count() < row.parts.len()).then(|| MessageItem {
-        kind: MessageKind::Text,
-        text: Some(row.content.clone()),
-        file_name: None,
-        size: None,
-        duration_ms: None,
-    });
+    let text = (files().count() < row.parts.len()).then(|| MessageItem::text(&*row.content));
     let items: Vec<MessageItem> = text.into_iter().chain(files().map(file_item)).collect();
     object!({
         "id": row.message_id,
@@ -223,7 +217,7 @@ fn message_json(row: &NewOutbound) -> Value {
         "kind": files().next().map_or(MessageKind::Text, |file| file.kind),
         "content": row.content,
         // A column of text: JSON inside JSON, on purpose.
-        "items": json(&items),
+        "items": items::stored(&items, &row.content),
         "channel": row.channel_id,
         "trace": row.trace_id,
         "now": row.now.as_millis(),

@@ -128,7 +128,8 @@ macro_rules! select_trace {
             "SELECT t.id, t.message_id, t.bot_id, t.channel_id, t.replay_of, t.status, t.summary, t.attempts,
                 t.started_at, t.duration_ms, c.name AS channel_name, COALESCE(m.peer, '') AS user_id,
                 COALESCE(m.user_name, '') AS user_name, COALESCE(substr(m.content, 1, 120), '') AS preview,
-                CAST(octet_length(t.steps) + COALESCE(octet_length(m.content) + octet_length(m.items), 0) AS BIGINT)
+                CAST(octet_length(t.steps) + COALESCE(octet_length(m.content)
+                    + octet_length(COALESCE(NULLIF(m.items, ''), m.content)), 0) AS BIGINT)
                     AS size, ",
             $steps,
             " AS steps, ",

@@ -124,17 +124,13 @@ async fn a_permanent_error_of_the_model_is_not_retried() {
 #[tokio::test]
 async fn a_second_run_after_a_crash_adds_no_second_answer() {
     let (hub, bot, channel) = scene().await;
+    hub.keep_ended().await;
     hub.say(&bot, "hello");
     hub.wait_sent(&bot, 1).await;
     ended(&hub, &bot, channel, TraceStatus::Ok).await;
     hub.receiver.always(MODEL, said("something else"));
     // The delivery is found again, as after a crash between the answer and the commit of its outcome.
-    let reopen = "UPDATE deliveries SET state = 'pending', claim = 0";
-    let store = &hub.hub.context().store;
-    store
-        .write(move |tx| Box::pin(async move { tx.channels().execute(reopen.to_owned()).await }))
-        .await
-        .unwrap();
+    hub.reopen().await;
     hub.until("the model is asked again", async || {
         (hub.receiver.received_at(MODEL).len() == 2).then_some(())
     })

@@ -214,6 +214,7 @@ impl Tables {
         if delivery.row.attempts != finished.attempts - 1 {
             return;
         }
+        // What ended well is kept here, for the check at the end: nothing else reads it.
         delivery.state = finished.state;
         delivery.claim = if finished.keep { finished.fence } else { 0 };
         let row = &mut delivery.row;

@@ -1,6 +1,9 @@
 //! Outcomes of deliveries, and everything that follows from them, in one transaction.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use super::super::{
     ai::AiUsage,
@@ -12,7 +15,7 @@ use super::super::{
 };
 use crate::{
     error::Result,
-    id::{ChannelId, DeliveryId},
+    id::{ChannelId, DeliveryId, kind},
     model::trace::DeliveryState,
     store::views::Tx,
     time::Timestamp,
@@ -23,6 +26,8 @@ use crate::{
 pub struct Finished {
     /// The delivery.
     pub id: DeliveryId,
+    /// Its channel.
+    pub channel: ChannelId,
     /// The lease under which it was attempted; nothing is stored when the bot has changed hands.
     pub fence: i64,
     /// New state.
@@ -55,6 +60,11 @@ impl Finished {
     /// Whether it changes its delivery and its trace alone, apart from replies.
     pub(in crate::store) fn is_plain(&self) -> bool {
         self.health.is_none() && self.usage.is_none()
+    }
+
+    /// Whether nothing is left to do or to show: the row is deleted.
+    pub(in crate::store) fn is_success(&self) -> bool {
+        self.state == DeliveryState::Done
     }
 
     /// Moves its times along with a step of the clock by which they were determined.
@@ -108,6 +118,33 @@ row!(Finished, |one| {
         (!matches!(one.state, DeliveryState::Pending | DeliveryState::Parked)).then_some(one.stamp.read.wall),
 });
 
+/// How many deliveries of a channel ended well.
+pub(in crate::store) struct Successes {
+    channel: ChannelId,
+    n: i64,
+    at: Timestamp,
+}
+
+row!(Successes, |row| {
+    Text channel = row.channel,
+    Number n = row.n,
+    Number at = row.at,
+});
+
+impl Successes {
+    /// Those among stored outcomes.
+    pub(in crate::store) fn of<'f>(stored: impl Iterator<Item = &'f Finished>) -> Vec<Self> {
+        let mut channels = BTreeMap::new();
+        for one in stored.filter(|one| one.is_success()) {
+            let at = one.stamp.read.wall;
+            let channel = channels.entry(one.channel).or_insert(Self { channel: one.channel, n: 0, at });
+            channel.n += 1;
+            channel.at = channel.at.max(at);
+        }
+        channels.into_values().collect()
+    }
+}
+
 /// Stores outcomes. An attempt under a lease that is gone leaves no mark: its successor attempts again. Each
 /// outcome counts once: when its commit went unheard and it comes again, what followed from it may have changed
 /// the row already.
@@ -134,7 +171,32 @@ pub(in crate::store) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) ->
     crate::store::ai::add_usage(&mut tx.conn(), &usage).await
 }
 
-/// Stores the states of deliveries out of these rows.
+/// Deletes deliveries that ended well, out of these rows, on SQLite.
+pub(in crate::store) fn delete_statement(rows: &str) -> String {
+    format!(
+        "DELETE FROM deliveries WHERE id IN (
+            SELECT d.id FROM {rows} JOIN deliveries d ON d.id = x.delivery AND d.attempts = x.attempts - 1
+            JOIN bots b ON b.id = d.bot_id AND b.lease_fence = x.fence)"
+    )
+}
+
+/// As [`delete_statement`], on PostgreSQL: the row is checked again when another transaction changed it meanwhile.
+pub(in crate::store) fn delete_statement_postgres(rows: &str) -> String {
+    format!(
+        "DELETE FROM deliveries USING {rows} WHERE deliveries.id = x.delivery AND deliveries.attempts = x.attempts - 1
+           AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = x.fence)"
+    )
+}
+
+/// Counts deliveries that ended well, out of these rows.
+pub(in crate::store) fn count_statement(rows: &str) -> String {
+    format!(
+        "UPDATE successes SET count = successes.count + x.n, last_at = x.at FROM {rows}
+         WHERE successes.channel_id = x.channel"
+    )
+}
+
+/// Stores the states of deliveries that did not end well, out of these rows.
 pub(in crate::store) fn finish_statement(rows: &str) -> String {
     format!(
         "UPDATE deliveries SET state = x.state, attempts = x.attempts, due_at = x.due_at,
@@ -145,9 +207,21 @@ pub(in crate::store) fn finish_statement(rows: &str) -> String {
     )
 }
 
-/// Stores the states of deliveries; returns those that are stored.
+/// Stores the states of deliveries, or deletes them; returns for which that was done.
 async fn finish_rows(conn: &mut Conn<'_>, rows: &[&Finished]) -> Result<Vec<DeliveryId>> {
-    rows::returning(conn, rows, |rows| format!("{} RETURNING id", finish_statement(rows))).await
+    let (ended, others): (Vec<&Finished>, Vec<&Finished>) = rows.iter().partition(|one| one.is_success());
+    let delete = match conn {
+        Conn::Sqlite(_) => delete_statement,
+        Conn::Postgres(_) => delete_statement_postgres,
+    };
+    let mut stored: Vec<DeliveryId> =
+        rows::returning(conn, &ended, |rows| format!("{} RETURNING deliveries.id", delete(rows))).await?;
+    let deleted: HashSet<DeliveryId> = stored.iter().copied().collect();
+    let successes = Successes::of(ended.into_iter().filter(|one| deleted.contains(&one.id)));
+    rows::run(conn, &successes, count_statement).await?;
+    let changed = |rows: &str| format!("{} RETURNING deliveries.id", finish_statement(rows));
+    stored.extend(rows::returning::<_, kind::Delivery>(conn, &others, changed).await?);
+    Ok(stored)
 }
 
 /// Writes the few reports of a batch. A webhook that is switched off raises its bot's settings revision, so

@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     id::{BotId, ChannelId, DeliveryId},
     store::{
-        deliveries::{Finished, finish_statement},
+        deliveries::{Finished, count_statement, delete_statement_postgres, finish_statement},
         fan_out::{self, Consequences, Joins},
         fault::classify,
         inbox::{self, Accept, Seqs, number},
@@ -97,8 +97,7 @@ pub(super) async fn commit(conn: &mut PgConnection, plain: &Plain) -> Result<Opt
         let rows: Vec<&Finished> = finished.iter().map(|one| &**one).collect();
         let gains: Vec<Gain<'_>> =
             rows.iter().map(|one| Gain { delivery: one.id, trace: &one.trace }).collect();
-        let ended = finish_statement(&if_valid(&values.push_rows(&rows)));
-        parts.push(format!("ended AS ({ended} RETURNING deliveries.id)"));
+        parts.extend(outcomes(&mut values, &rows));
         let gains = format!("{} JOIN ended ON ended.id = x.delivery", values.push_rows(&gains));
         parts.push(format!("gained AS ({})", update_traces("GREATEST", &gains)));
     }
@@ -119,6 +118,33 @@ pub(super) async fn commit(conn: &mut PgConnection, plain: &Plain) -> Result<Opt
         places.into_iter().filter_map(|(key, place)| Some((key, bases.get(&key.0)? + place))).collect();
     let accepted = batches.iter().map(|batch| inbox::stored(batch, &inserted, &seqs)).collect();
     Ok(Some(Written { accepted, begun: Vec::new(), settled: Vec::new() }))
+}
+
+/// Parts of a `WITH` that store outcomes; `ended` has the deliveries for which that was done.
+fn outcomes(values: &mut Arrays, rows: &[&Finished]) -> Vec<String> {
+    let (successes, others): (Vec<&Finished>, Vec<&Finished>) = rows.iter().partition(|one| one.is_success());
+    let (mut parts, mut ended) = (Vec::new(), Vec::new());
+    if !successes.is_empty() {
+        let rows = values.push_rows(&successes);
+        // Another list to delete from takes its condition as it is.
+        let delete = delete_statement_postgres(&format!("{rows}, valid"));
+        parts.push(format!(
+            "deleted AS ({delete} AND valid.ok
+                RETURNING deliveries.id, deliveries.channel_id, x.finished_at)"
+        ));
+        let count = count_statement(
+            "(SELECT channel_id AS channel, count(*) AS n, max(finished_at) AS at FROM deleted GROUP BY channel_id) AS x",
+        );
+        parts.push(format!("counted AS ({count})"));
+        ended.push("SELECT id FROM deleted");
+    }
+    if !others.is_empty() {
+        let changed = finish_statement(&if_valid(&values.push_rows(&others)));
+        parts.push(format!("changed AS ({changed} RETURNING deliveries.id)"));
+        ended.push("SELECT id FROM changed");
+    }
+    parts.push(format!("ended AS ({})", ended.join(" UNION ALL ")));
+    parts
 }
 
 fn lease_of(batch: &Accept) -> LeaseRow {

@@ -21,7 +21,7 @@ use crate::{
     id::{IdText, MessageId},
     store::{
         backend::BUSY,
-        deliveries::{Finished, finish_statement},
+        deliveries::{Finished, Successes, count_statement, delete_statement, finish_statement},
         fan_out::{self, Consequences},
         fault::{classify_direct, is_fatal, is_outage},
         inbox::{self, Accept, Accepted, Current, Judged, MessageRow, SKIP_REPEATS, Seqs},
@@ -46,6 +46,8 @@ pub(in crate::store) struct Direct {
 struct Texts {
     message: String,
     consequences: fan_out::Texts,
+    success: String,
+    count: String,
     outcome: String,
     trace: String,
 }
@@ -64,6 +66,8 @@ impl Direct {
         let texts = Texts {
             message: format!("{} {SKIP_REPEATS}", inbox::insert_statement(&rows::single::<MessageRow>())),
             consequences: fan_out::Texts::new(),
+            success: delete_statement(&rows::single::<Finished>()),
+            count: count_statement(&rows::single::<Successes>()),
             outcome: finish_statement(&rows::single::<Finished>()),
             trace: update_traces("MAX", &rows::single::<TraceUpdate>()),
         };
@@ -141,10 +145,13 @@ impl Direct {
         }
         failpoint!("commit.finished", called by caller);
         failpoint!("finish.state", called by caller);
-        let rows: Vec<&Finished> = finished.iter().map(|one| &**one).collect();
-        let stored = self.store(&self.texts.outcome, &rows)?;
-        let stored = rows.iter().zip(stored).filter(|(_, stored)| *stored).map(|(one, _)| one);
-        let (traces, replies): (Vec<_>, Vec<_>) = stored.map(|one| (&one.trace, &one.replies)).unzip();
+        let (ended, others): (Vec<&Finished>, Vec<&Finished>) =
+            finished.iter().map(|one| &**one).partition(|one| one.is_success());
+        let mut stored = self.stored(&self.texts.success, ended)?;
+        self.store(&self.texts.count, &Successes::of(stored.iter().copied()))?;
+        stored.extend(self.stored(&self.texts.outcome, others)?);
+        let (traces, replies): (Vec<_>, Vec<_>) =
+            stored.into_iter().map(|one| (&one.trace, &one.replies)).unzip();
         failpoint!("finish.traces", called by caller);
         failpoint!("trace.update", called by caller);
         self.store(&self.texts.trace, &merge(&traces))?;
@@ -216,6 +223,12 @@ impl Direct {
         let mut statement = self.prepare(statement)?;
         let ids = statement.query_map([rows], |row| parsed(row, 0, |id| id.parse().ok()));
         ids.and_then(Iterator::collect).map_err(classify_direct)
+    }
+
+    /// Runs a statement for each outcome; returns those for which it changed something.
+    fn stored<'f>(&self, statement: &str, outcomes: Vec<&'f Finished>) -> Result<Vec<&'f Finished>> {
+        let stored = self.store(statement, &outcomes)?;
+        Ok(outcomes.into_iter().zip(stored).filter(|(_, stored)| *stored).map(|(one, _)| one).collect())
     }
 
     /// Runs a statement for each row; returns for which it changed something.

@@ -15,7 +15,7 @@ use crate::{
         channel::ChannelRecord,
         message::{Direction, Message},
         sinks::SinkId,
-        trace::{DeliveryFacts, DeliveryState, Trace, TraceStatus},
+        trace::{DeliveryFacts, DeliveryState, StepKind, Trace, TraceStatus},
     },
     time::Timestamp,
     words::words,
@@ -228,6 +228,23 @@ impl Facts {
     }
 }
 
+/// The deliveries of a trace that ended well: of each sink that attempted one and has none of these `others`.
+fn successes(trace: &Trace, others: &[DeliveryFacts]) -> Vec<DeliveryFacts> {
+    let of = |sink| {
+        let kind = match sink {
+            SinkId::Webhook => StepKind::Webhook,
+            SinkId::Ai => StepKind::Ai,
+        };
+        let last = trace.steps.iter().rfind(|step| step.kind == kind);
+        let last = last.filter(|step| step.status == TraceStatus::Ok)?;
+        let attempts = last.attempt.map_or(trace.attempts, u64::from);
+        let state = DeliveryState::Done;
+        Some(DeliveryFacts { sink, state, attempts, due_at: last.started_at, last_error: None })
+    };
+    let has_none = |sink: &SinkId| others.iter().all(|other| other.sink != *sink);
+    SinkId::ALL.into_iter().filter(has_none).filter_map(of).collect()
+}
+
 impl Traces<'_> {
     /// Why a message did or did not arrive in a channel. Without a channel: in the one where it went worst, of the
     /// newest traces.
@@ -259,6 +276,8 @@ impl Traces<'_> {
         if let Some(outcome) = chosen {
             trace = read.traces().find(scope, Some(bot_id), outcome.trace_id).await?.map(Trace::from);
             deliveries = read.deliveries().of_trace(message_id, outcome.trace_id).await?;
+            deliveries
+                .extend(trace.iter().flat_map(|trace| successes(trace, &deliveries)).collect::<Vec<_>>());
         }
         let channel = match channel_id.or_else(|| chosen.and_then(|outcome| outcome.channel_id)) {
             None => None,
