@@ -6,7 +6,7 @@ use hub_core::network::{
 };
 use hub_core::{events::Event, secret::Secret, time::Clock};
 use std::{error::Error, sync::Arc, time::Duration};
-type Told<T> = Result<T, NetworkError>;
+type NetworkResult<T> = Result<T, NetworkError>;
 
 #[derive(Debug)]
 struct Paper;
@@ -16,11 +16,16 @@ impl Network for Paper {
     fn name(&self) -> &'static str {
         "paper"
     }
-    async fn begin_login(&self, _: &[Secret]) -> Told<LoginPrompt> {
+    async fn begin_login(&self, _: &[Secret]) -> NetworkResult<LoginPrompt> {
         let state = LoginState("nothing to remember".into());
         Ok(LoginPrompt { qr_text: "sign here".into(), state, lives: Duration::from_secs(60) })
     }
-    async fn login_step(&self, at: &LoginState, _: Option<&str>, _: Duration) -> Told<LoginProgress> {
+    async fn login_step(
+        &self,
+        at: &LoginState,
+        _: Option<&str>,
+        _: Duration,
+    ) -> NetworkResult<LoginProgress> {
         let step = LoginStep::Confirmed(Credentials::new("ink", "bot", "eve"));
         Ok(LoginProgress { step, state: at.clone() })
     }
@@ -31,7 +36,7 @@ impl Network for Paper {
 
 #[async_trait::async_trait]
 impl Connection for Paper {
-    async fn receive(&self, cursor: &str) -> Told<Batch> {
+    async fn receive(&self, cursor: &str) -> NetworkResult<Batch> {
         if cursor == "1" {
             Clock::system().sleep(Duration::from_millis(500)).await;
             return Ok(Batch { answered: true, ..Batch::default() });

@@ -10,9 +10,9 @@
 mod aimock;
 pub mod foreign;
 pub mod installed;
-mod likeness;
 mod mcp;
 mod openilink;
+mod similarity;
 mod standard_webhooks;
 mod story;
 mod tencent;

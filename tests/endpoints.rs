@@ -124,7 +124,7 @@ async fn a_page_of_another_origin_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_not_yours_or_not_there_or_no_id_is_not_found() {
+async fn foreign_absent_and_malformed_ids_are_not_found() {
     let stage = Stage::new().await;
     let before = stage.stored().await;
     for operation in operations() {

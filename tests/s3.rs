@@ -210,7 +210,7 @@ async fn a_large_upload_goes_there_in_parts_and_to_the_person() {
 }
 
 #[tokio::test]
-async fn what_is_not_what_was_announced_leaves_nothing_in_the_bucket() {
+async fn an_upload_that_differs_from_its_announcement_leaves_nothing_in_the_bucket() {
     let Some(stage) = Stage::new().await else { return };
     let bytes = vec![7; LARGE];
     for (announced, code) in [(LARGE - 1, ErrorCode::PayloadTooLarge), (LARGE + 1, ErrorCode::InvalidParams)]

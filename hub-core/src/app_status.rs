@@ -18,7 +18,7 @@ pub(crate) async fn status_of(tx: &mut Tx, bot_id: BotId) -> Result<Option<BotSt
 
 /// Notifies the apps on a bot that subscribed to its status, and may read it, of a change; not if only the reason
 /// changed. Returns whether there is an event.
-pub(crate) async fn tell_status(
+pub(crate) async fn notify_status(
     tx: &mut Tx,
     ids: &Ids,
     bot_id: BotId,

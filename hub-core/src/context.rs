@@ -77,13 +77,13 @@ impl Context {
     }
 
     /// The row by which other nodes learn that something is ended: to be added in the transaction that ends it
-    /// (`tx.revocations().add(&row)`), and told by [`tell_revoked`](Self::tell_revoked) after its commit.
+    /// (`tx.revocations().add(&row)`), and told by [`notify_revoked`](Self::notify_revoked) after its commit.
     pub fn revocation(&self, revoked: Revoked) -> Revocation {
         Revocation { id: self.ids.next(), revoked, at: self.store.now() }
     }
 
     /// Tells this node and the others that something was ended; the transaction that did it is committed.
-    pub fn tell_revoked(&self, revoked: Revoked) {
+    pub fn notify_revoked(&self, revoked: Revoked) {
         self.node.events.revoke(revoked);
         self.node.wake.hint(Hint::Revoked);
     }

@@ -67,7 +67,7 @@ async fn a_feed_continues_after_the_event_that_the_client_names() {
     let kinds = vec![EventKind::Message];
     let mut feed = follow(&hub, &ada, EventQuery { kinds: kinds.clone(), ..EventQuery::default() }).await;
     let events = &hub.hub().context().node.events;
-    (0..600).for_each(|number| events.tell(message(bot.id, number)));
+    (0..600).for_each(|number| events.notify(message(bot.id, number)));
     let mut seen = VecDeque::new();
     while seen.len() < 600 {
         seen.extend(feed.next().await.unwrap());
@@ -94,9 +94,9 @@ async fn a_client_that_missed_events_has_to_start_over() {
     let events = &hub.hub().context().node.events;
     let mut slow = follow(&hub, &ada, EventQuery::default()).await;
     let old = slow.position();
-    (0..5_000).for_each(|number| events.tell(message(bot.id, number)));
+    (0..5_000).for_each(|number| events.notify(message(bot.id, number)));
     assert_eq!(next(&mut slow).await, ["resync"], "a client that did not read");
-    events.tell(message(bot.id, 5_000));
+    events.notify(message(bot.id, 5_000));
     assert_eq!(next(&mut slow).await, ["message"]);
 
     let newest = slow.position();
@@ -138,13 +138,13 @@ async fn only_administrators_follow_the_things_of_other_users() {
     let mut of_ada = follow(&hub, &ada, of_bot(bot.id)).await;
     let events = &hub.hub().context().node.events;
     let owner_id = ada.user().unwrap().user_id;
-    events.tell(Event::PluginReview {
+    events.notify(Event::PluginReview {
         owner_id,
         plugin_id: PluginId::from_u128(1),
         state: VersionState::Pending,
     });
-    events.tell(message(bot.id, 1));
-    events.tell(Event::PluginReview {
+    events.notify(message(bot.id, 1));
+    events.notify(Event::PluginReview {
         owner_id: root.user().unwrap().user_id,
         plugin_id: PluginId::from_u128(2),
         state: VersionState::Approved,
@@ -169,7 +169,7 @@ async fn changes_of_a_users_things_are_reported() {
     assert_eq!(next(&mut feed).await, ["bot online"]);
     let (channel_id, plugin_id) = (ChannelId::from_u128(1), PluginId::from_u128(1));
     let change = Changed::Installed;
-    hub.hub().context().node.events.tell(Event::Plugin { bot_id: bot.id, channel_id, plugin_id, change });
+    hub.hub().context().node.events.notify(Event::Plugin { bot_id: bot.id, channel_id, plugin_id, change });
     assert_eq!(next(&mut feed).await, ["plugin installed"]);
     hub.hub().bots().delete(&ada, bot.id).await.unwrap();
     while next(&mut feed).await.last().is_none_or(|word| word != "bot removed") {}

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_hold_is_counted() {
+    fn violations_are_counted() {
         let violations = Violations::default();
         assert!(invariant!(violations, 1 < 2, "numbers grow", case = 1));
         assert_eq!(violations.count(), 0);

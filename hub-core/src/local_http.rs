@@ -164,12 +164,12 @@ async fn serve_connection(
 
 async fn respond(
     service: Arc<dyn LocalService>,
-    patience: Duration,
+    timeout: Duration,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Cut> {
     let (head, body) = request.into_parts();
     let body = Limited::new(body, service.max_body(&head));
-    let body = match Clock::system().timeout(patience, body.collect()).await {
+    let body = match Clock::system().timeout(timeout, body.collect()).await {
         Some(Ok(body)) => body.to_bytes(),
         Some(Err(error)) if error.is::<LengthLimitError>() => {
             return Ok(refusal(StatusCode::PAYLOAD_TOO_LARGE));

@@ -1,4 +1,4 @@
-//! Credentials that ended, told to everything that still serves them, on every node, within a second.
+//! Credentials that ended, reported to everything that still serves them, on every node, within a second.
 //!
 //! Every request is authenticated, so a revoked credential is rejected on the next one. Whatever lives longer than a
 //! request, a socket or a long poll, listens: [`Hub::revocations`](crate::Hub::revocations) reports what may have
@@ -7,7 +7,7 @@
 //! revocation may be reported twice.
 //!
 //! To revoke something: write [`Context::revocation`] with `tx.revocations().add(…)` in the transaction that revokes
-//! it, and call [`Context::tell_revoked`] after its commit. This node is then notified at once, others by a hint; a
+//! it, and call [`Context::notify_revoked`] after its commit. This node is then notified at once, others by a hint; a
 //! lost hint, or a change by the command line while a server runs, is found by polling twice a second.
 
 use std::{collections::HashMap, time::Duration};
@@ -30,10 +30,10 @@ pub(crate) fn start(ctx: &Context, tasks: &Tasks) {
 }
 
 async fn watch(ctx: Context, tasks: Tasks) {
-    let mut told = Told { looked_at: ctx.store.now(), rows: HashMap::new() };
+    let mut reported = Reported { looked_at: ctx.store.now(), rows: HashMap::new() };
     let mut hints = ctx.node.wake.listen();
     loop {
-        if let Err(error) = tell_new(&ctx, &mut told).await {
+        if let Err(error) = notify_new(&ctx, &mut reported).await {
             tracing::debug!(%error, "revocations cannot be read; the next look finds them");
         }
         let hinted = async {
@@ -49,27 +49,27 @@ async fn watch(ctx: Context, tasks: Tasks) {
 }
 
 /// Revocations that were reported already.
-struct Told {
+struct Reported {
     /// When the store was last read: whatever an outage kept from us is newer than that.
     looked_at: Timestamp,
     rows: HashMap<RevocationId, Timestamp>,
 }
 
-/// Tells what is in the store and was not told yet.
-async fn tell_new(ctx: &Context, told: &mut Told) -> Result<()> {
+/// Tells what is in the store and was not reported yet.
+async fn notify_new(ctx: &Context, reported: &mut Reported) -> Result<()> {
     let now = ctx.store.now();
     // The clock may have been set back since.
-    let since = told.looked_at.min(now) - WINDOW;
-    told.rows.retain(|_, at| *at > since);
+    let since = reported.looked_at.min(now) - WINDOW;
+    reported.rows.retain(|_, at| *at > since);
     for (id, subject, at) in ctx.store.read().await?.revocations().since(since).await? {
         // What a newer version revokes is nothing that this one serves.
-        if told.rows.insert(id, at).is_none()
+        if reported.rows.insert(id, at).is_none()
             && let Ok(revoked) = subject.parse()
         {
             ctx.node.events.revoke(revoked);
         }
     }
-    told.looked_at = now;
+    reported.looked_at = now;
     Ok(())
 }
 
@@ -87,7 +87,7 @@ mod tests {
     };
 
     #[test]
-    fn what_ended_is_known_by_its_id_and_concerns_its_holders() {
+    fn a_revocation_concerns_the_holders_of_its_credential() {
         let ids = Ids::new(Clock::system(), Random::seeded(1));
         let (session, key, user, channel, bot) = (ids.next(), ids.next(), ids.next(), ids.next(), ids.next());
         let (installation, app) = (ids.next(), ids.next());
@@ -144,7 +144,7 @@ mod tests {
             Hub::builder().store(StoreConfig::Sqlite(folder.path().join("hub.db"))).secret_key([7; 32]);
         let hub = builder.clock(clock.clone()).random(Random::seeded(1)).open().await.unwrap();
         hub.start().await.unwrap();
-        let mut told = hub.revocations();
+        let mut reported = hub.revocations();
         let ctx = hub.context().clone();
         let rows: Vec<Revocation> = (0..2).map(|_| ctx.revocation(Revoked::User(ctx.ids.next()))).collect();
         for row in &rows {
@@ -152,18 +152,18 @@ mod tests {
             let add = ctx.store.write(move |tx| Box::pin(async move { tx.revocations().add(&row).await }));
             add.await.unwrap();
         }
-        while told.len() < rows.len() {
+        while reported.len() < rows.len() {
             clock.advance(POLL_INTERVAL);
             tokio::task::yield_now().await;
         }
-        assert_eq!(told.recv().await.unwrap(), rows[0].revoked);
-        assert_eq!(told.recv().await.unwrap(), rows[1].revoked);
+        assert_eq!(reported.recv().await.unwrap(), rows[0].revoked);
+        assert_eq!(reported.recv().await.unwrap(), rows[1].revoked);
         let hinted = ctx.revocation(Revoked::User(ctx.ids.next()));
         let add = ctx.store.write(move |tx| Box::pin(async move { tx.revocations().add(&hinted).await }));
         add.await.unwrap();
         ctx.node.wake.hint(Hint::Revoked);
-        assert_eq!(told.recv().await.unwrap(), hinted.revoked);
-        assert!(told.try_recv().is_err(), "each is reported once");
+        assert_eq!(reported.recv().await.unwrap(), hinted.revoked);
+        assert!(reported.try_recv().is_err(), "each is reported once");
         hub.shutdown().await;
     }
 }

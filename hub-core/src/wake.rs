@@ -7,7 +7,7 @@ use crate::id::{BotId, ChannelId};
 /// Tells the workers that the store has something new. A hint only: polling finds everything without it, so
 /// a lost hint costs a second, never a message.
 #[derive(Debug, Clone)]
-pub struct Wake(broadcast::Sender<Heard>);
+pub struct Wake(broadcast::Sender<ReceivedHint>);
 
 /// What changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,7 +34,7 @@ pub enum Hint {
 
 /// A hint, and where it comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Heard {
+pub struct ReceivedHint {
     /// The hint.
     pub hint: Hint,
     /// Whether another node gave it: such a hint is not passed on again.
@@ -49,16 +49,16 @@ impl Wake {
 
     /// Gives a hint of this node; without listeners it is lost, which is fine.
     pub fn hint(&self, hint: Hint) {
-        let _ = self.0.send(Heard { hint, remote: false });
+        let _ = self.0.send(ReceivedHint { hint, remote: false });
     }
 
     /// Repeats a hint of another node.
     pub fn relay(&self, hint: Hint) {
-        let _ = self.0.send(Heard { hint, remote: true });
+        let _ = self.0.send(ReceivedHint { hint, remote: true });
     }
 
     /// Hears every hint from now on.
-    pub fn listen(&self) -> broadcast::Receiver<Heard> {
+    pub fn listen(&self) -> broadcast::Receiver<ReceivedHint> {
         self.0.subscribe()
     }
 }

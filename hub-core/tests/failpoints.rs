@@ -37,7 +37,7 @@ use hub_core::{
     store::StoreConfig,
     testing::{
         TestBot, TestHub,
-        ledger::{Ledger, Receipt, Repeats, Told},
+        ledger::{Ledger, Receipt, Repeats, Reported},
     },
     time::{Clock, ManualClock, Timestamp},
 };
@@ -386,21 +386,21 @@ impl Stage {
                 .unwrap();
         let people = self.sent_to_people();
         let mut books = self.sinks.books();
-        let told = |status: &str| match status {
-            "ok" | "sent" => Told::Delivered,
-            "unknown" => Told::Unknown,
-            "pending" | "queued" => Told::Open,
-            _ => Told::GivenUp,
+        let outcome = |status: &str| match status {
+            "ok" | "sent" => Reported::Delivered,
+            "unknown" => Reported::Unknown,
+            "pending" | "queued" => Reported::Open,
+            _ => Reported::GivenUp,
         };
         for (sink, payload, status) in deliveries {
             books.0.acknowledged(&payload);
             if sink == "answering" {
                 books.1.acknowledged(&format!("re {payload}"));
             }
-            books.0.told(&sink, &payload, told(&status));
+            books.0.reported(&sink, &payload, outcome(&status));
         }
         for (payload, status) in sends {
-            books.1.told("people", &payload, told(&status));
+            books.1.reported("people", &payload, outcome(&status));
         }
         for (payload, id, at) in people {
             books.1.received(Receipt { at, sink: "people".to_owned(), payload, id, taken: true });

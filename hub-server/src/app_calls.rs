@@ -49,7 +49,8 @@ impl CallNote {
         }
         let note = Self(Arc::default());
         let inner: BoxBody<Bytes, std::io::Error> = request.take_body().into();
-        let body = if inner.is_end_stream() { inner } else { Heard { inner, note: note.clone() }.boxed() };
+        let body =
+            if inner.is_end_stream() { inner } else { NotedBody { inner, note: note.clone() }.boxed() };
         request.set_body(poem::Body::from(body));
         request.set_data(note.clone());
         Some(note)
@@ -142,12 +143,12 @@ fn without_confidential(mut json: Value) -> String {
 }
 
 /// A body whose beginning is recorded while the handler reads it.
-struct Heard {
+struct NotedBody {
     inner: BoxBody<Bytes, std::io::Error>,
     note: CallNote,
 }
 
-impl Body for Heard {
+impl Body for NotedBody {
     type Data = Bytes;
     type Error = std::io::Error;
 

@@ -14,14 +14,13 @@ use tracing::{Instrument, field::Empty};
 use crate::{
     AppSettings, Client,
     app_calls::CallNote,
+    appearance::Appearance,
     body_cap, console,
     credentials::Presented,
     envelope::{ApiError, Refusal},
     files, gateway,
     headers::{REQUEST_ID, RequestId, set_headers},
-    login_page,
-    look::Look,
-    mcp, metrics, older_paths,
+    login_page, mcp, metrics, older_paths,
     paths::{self, is_app_call},
     rate_limit::RateLimits,
     routes::RouteTable,
@@ -81,7 +80,7 @@ impl<E: Endpoint> Endpoint for Edge<E> {
             http.response.status_code = Empty,
             hub.request_id = &*id.0,
         );
-        let look = console::is_page(&path).then(|| Look::of(request.headers()));
+        let look = console::is_page(&path).then(|| Appearance::of(request.headers()));
         let admitted = self.admit(&mut request);
         let network = request.data::<Client>().map(Client::network);
         let note = CallNote::begin(&mut request);
@@ -185,7 +184,7 @@ impl<E: Endpoint> Edge<E> {
         path: &str,
         id: &str,
         network: Option<IpAddr>,
-        look: Option<Look>,
+        look: Option<Appearance>,
     ) -> Response {
         let operation = error.data::<OperationId>().copied();
         let error = match ApiError::from_framework(error) {

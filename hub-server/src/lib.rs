@@ -6,6 +6,7 @@ pub mod app;
 mod app_calls;
 #[cfg(test)]
 mod app_tests;
+mod appearance;
 pub mod banner;
 mod below;
 mod body_cap;
@@ -27,7 +28,6 @@ pub mod health;
 mod in_process;
 pub mod logging;
 mod login_page;
-mod look;
 mod mcp;
 pub mod metrics;
 mod metrics_page;

@@ -23,13 +23,13 @@ pub fn stopping() {
 /// If the service manager has a watchdog for this process, notifies it twice per interval that tasks still run, until
 /// the tasks are stopped. A database that does not respond does not count: a restart would not help.
 pub fn feed_watchdog(clock: &Clock, tasks: &Tasks) {
-    let Some(patience) = sd_notify::watchdog_enabled().filter(|patience| !patience.is_zero()) else { return };
+    let Some(timeout) = sd_notify::watchdog_enabled().filter(|timeout| !timeout.is_zero()) else { return };
     let (clock, stop) = (clock.clone(), tasks.stop_token().clone());
     tasks.spawn("watchdog", async move {
         loop {
             notify(&[NotifyState::Watchdog]);
             tokio::select! {
-                () = clock.sleep(patience / 2) => {}
+                () = clock.sleep(timeout / 2) => {}
                 () = stop.cancelled() => return,
             }
         }

@@ -24,15 +24,15 @@ pub struct Foreign {
 }
 
 /// What every client is given besides the address: things to send, and where to put what it downloads.
-pub struct Luggage {
+pub struct SampleFiles {
     pub file: PathBuf,
     pub image: PathBuf,
     pub folder: tempfile::TempDir,
 }
 
-impl Luggage {
+impl SampleFiles {
     /// A file that fills its last cipher block and an image that does not.
-    pub fn pack() -> Self {
+    pub fn create() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (file, image) = (folder.path().join("offer v2.pdf"), folder.path().join("picture.png"));
         let bytes = |count: u32| (0..count).map(|n| (n * n / 7).to_le_bytes()[0]).collect::<Vec<_>>();
@@ -47,9 +47,9 @@ impl Luggage {
 }
 
 impl Foreign {
-    pub fn start(command: std::process::Command, base_url: &str, luggage: &Luggage) -> Self {
+    pub fn start(command: std::process::Command, base_url: &str, samples: &SampleFiles) -> Self {
         let mut command = Command::from(command);
-        command.arg(base_url).args([&luggage.file, &luggage.image]).arg(luggage.path());
+        command.arg(base_url).args([&samples.file, &samples.image]).arg(samples.path());
         // The simulator is on this machine: no proxy that the environment may name.
         command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
         command.kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -15,7 +15,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::foreign::{Foreign, Luggage};
+use super::foreign::{Foreign, SampleFiles};
 use crate::{ilink::stage::Stage, support::http::Caller};
 
 const PAIRING_CODE: &str = "407311";
@@ -51,7 +51,7 @@ struct Told {
     stage: Stage,
     person: Caller,
     client: Foreign,
-    luggage: Luggage,
+    samples: SampleFiles,
 }
 
 /// Tells the story and answers the stage with everything that passed.
@@ -59,9 +59,9 @@ pub async fn tell(client: Client) -> Stage {
     let Client { command, sim, pairs, idle_polls, media, notices_expiry, announces, violations } = client;
     let stage = Stage::start(sim, IlinkConfig::default(), Clock::system()).await;
     let base = format!("http://{}", stage.address);
-    let luggage = Luggage::pack();
-    let foreign = Foreign::start(command, &base, &luggage);
-    let mut told = Told { stage, person: Caller::stranger(&base), client: foreign, luggage };
+    let samples = SampleFiles::create();
+    let foreign = Foreign::start(command, &base, &samples);
+    let mut told = Told { stage, person: Caller::stranger(&base), client: foreign, samples };
 
     let account = told.log_in(pairs).await;
     if idle_polls > 0 {
@@ -172,7 +172,7 @@ impl Told {
         let kinds: Vec<_> = sent.iter().map(|one| one["media"]["kind"].clone()).collect();
         assert_eq!(kinds, ["file", "image"]);
         assert_eq!(sent[0]["media"]["file_name"], "offer v2.pdf");
-        for (one, original) in sent.iter().zip([&self.luggage.file, &self.luggage.image]) {
+        for (one, original) in sent.iter().zip([&self.samples.file, &self.samples.image]) {
             let mut item = one["raw"]["item_list"][0].clone();
             if one["media"]["kind"] == "image" {
                 self.as_newer_servers_do(&mut item["image_item"]);

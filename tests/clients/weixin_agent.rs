@@ -6,7 +6,7 @@ use hub_core::network::sim::{SimConfig, UploadUrls};
 
 use super::{
     installed,
-    likeness::assert_hub_writes_alike,
+    similarity::assert_hub_writes_alike,
     story::{Client, Media, tell},
 };
 

@@ -70,8 +70,8 @@ impl Follower {
                 Ok((status, answer)) if status.is_success() && answer["ret"] == 0 => return Some(answer),
                 Ok((status, _)) if status.as_u16() == 503 => {}
                 Ok((status, answer)) => {
-                    let told = format!("{name} of a program: {status} {answer}");
-                    self.refusals.lock().unwrap().push(told);
+                    let report = format!("{name} of a program: {status} {answer}");
+                    self.refusals.lock().unwrap().push(report);
                     return None;
                 }
                 Err(_) => {} // No one there, or gone in the middle.

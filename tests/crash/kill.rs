@@ -56,8 +56,8 @@ async fn kill_often(test: &str, database: Option<Secret>, cycles: u64) {
     }
     let url = server.ready().await;
     stage.moved(Some(url));
-    let told = format!("{test}: {cycles} kills, {unready} of them before it was ready\n");
-    let _ = std::io::Write::write_all(&mut std::io::stderr(), told.as_bytes());
+    let report = format!("{test}: {cycles} kills, {unready} of them before it was ready\n");
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), report.as_bytes());
     let stage = stage.settle(IN_FLIGHT).await;
     stage.close(server).await;
 }

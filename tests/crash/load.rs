@@ -121,8 +121,8 @@ impl Program {
                 }
                 Ok((status, Some(_), _)) if status.as_u16() == 503 => {}
                 Ok((status, wait, answer)) => {
-                    let told = format!("{text}: {status} (wait {wait:?}) {answer}");
-                    self.refusals.lock().unwrap().push(told);
+                    let report = format!("{text}: {status} (wait {wait:?}) {answer}");
+                    self.refusals.lock().unwrap().push(report);
                     return;
                 }
                 Err(_) => {} // No one there, or gone in the middle.

@@ -111,9 +111,9 @@ async fn give_up_requests(stage: &Stage) {
     for number in 0..ABORTED {
         let body = json!({ "to_user_id": format!("stranger {number}"), "content": "never sent" });
         let (caller, key) = (stage.caller.clone(), format!("given up {number}"));
-        let patience = Duration::from_micros(random.below(20_000));
+        let timeout = Duration::from_micros(random.below(20_000));
         if let Ok(Ok((status, ..))) =
-            tokio::time::timeout(patience, caller.attempt(Method::POST, &path, &key, &body)).await
+            tokio::time::timeout(timeout, caller.attempt(Method::POST, &path, &key, &body)).await
         {
             assert!(!status.is_success(), "a stranger cannot be written to");
         }

@@ -11,7 +11,7 @@ use hub_core::{
     network::sim::Outbound,
     random::Random,
     tasks::Tasks,
-    testing::ledger::{Receipt, Repeats, Told},
+    testing::ledger::{Receipt, Repeats, Reported},
     time::Clock,
 };
 use reqwest::Method;
@@ -355,10 +355,10 @@ impl Stage {
             let mut books = self.books();
             for message in messages.iter().filter(|one| one["direction"] == "outbound") {
                 let told = match message["status"].as_str().unwrap() {
-                    "sent" => Told::Delivered,
-                    "unknown" => Told::Unknown,
-                    "queued" => Told::Open,
-                    _ => Told::GivenUp,
+                    "sent" => Reported::Delivered,
+                    "unknown" => Reported::Unknown,
+                    "queued" => Reported::Open,
+                    _ => Reported::GivenUp,
                 };
                 books.outbound.told("people", message["content"].as_str().unwrap(), told);
             }
@@ -369,10 +369,10 @@ impl Stage {
                 // A model that has nothing to say was asked all the same.
                 let is_empty = trace["summary"].as_str().unwrap().contains("an empty response");
                 let told = match trace["status"].as_str().unwrap() {
-                    "ok" => Told::Delivered,
-                    "error" if *sink == MODEL && is_empty => Told::Delivered,
-                    "pending" => Told::Open,
-                    _ => Told::GivenUp,
+                    "ok" => Reported::Delivered,
+                    "error" if *sink == MODEL && is_empty => Reported::Delivered,
+                    "pending" => Reported::Open,
+                    _ => Reported::GivenUp,
                 };
                 // The sends of a program have traces of its channel, too.
                 let Some(text) = texts.get(trace["message_id"].as_str().unwrap()) else { continue };

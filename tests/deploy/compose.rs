@@ -90,7 +90,7 @@ fn hubs_have_time_to_stop_believe_their_network_alone_and_may_nothing_else() {
 }
 
 #[test]
-fn what_compose_files_mount_is_there() {
+fn files_mounted_by_compose_exist() {
     for name in COMPOSE {
         let path = folder().join(name);
         let compose = read_yaml(name);

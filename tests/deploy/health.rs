@@ -65,7 +65,7 @@ async fn a_hub_that_serves_is_well_at_the_address_it_was_given() {
 }
 
 #[test]
-fn who_does_not_answer_like_a_hub_that_is_well_is_not() {
+fn only_a_healthy_response_is_healthy() {
     let refusal = r#"{"success":false,"error":{"code":"UNAVAILABLE","message":"the hub is shutting down"}}"#;
     let draining = reason(&answering(Some(http("503 Service Unavailable", refusal))).to_string());
     assert!(draining.contains("cannot serve: the hub is shutting down\n"), "{draining}");

@@ -19,7 +19,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_a_server_backs_up_by_itself_is_restored_and_served() {
+async fn a_nightly_backup_is_restored_and_served() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     let text = |name: &str| path(name).display().to_string();

@@ -29,7 +29,7 @@ async fn every_documented_failure_is_provoked_and_every_answer_documented() {
 
 /// The tests that `ELSEWHERE` names are there.
 #[test]
-fn what_is_provoked_elsewhere_is_named_rightly() {
+fn codes_provoked_by_other_tests_are_named_correctly() {
     let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for (operation, status, test) in special::ELSEWHERE {
         let (file, name) = test.split_once(' ').unwrap();

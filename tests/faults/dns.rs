@@ -99,7 +99,7 @@ async fn serve(tasks: &Tasks) {
 }
 
 #[test]
-fn what_a_dns_server_answers_is_named_in_the_trace_in_a_network_of_its_own() {
+fn the_trace_names_the_response_of_a_dns_server_in_a_network_of_its_own() {
     namespace::run("faults::dns::inside_the_network", &[]);
 }
 

@@ -54,7 +54,7 @@ impl Resolver for Names {
 }
 
 #[tokio::test]
-async fn what_a_resolver_answers_is_named_in_the_trace() {
+async fn the_trace_names_the_response_of_the_resolver() {
     let cases: [(&str, Seen); 10] = [
         ("nxdomain", Class(Dns)),
         ("servfail", Class(Dns)),

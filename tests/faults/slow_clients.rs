@@ -59,7 +59,7 @@ impl Kind {
     }
 
     /// How long it is given at least: a client on a slow line is not an attacker.
-    fn patience(self) -> Duration {
+    fn timeout(self) -> Duration {
         Duration::from_secs(match self {
             Self::Head | Self::Body => 3,
             Self::Reading => 0,
@@ -144,7 +144,7 @@ async fn be_slow(server: SocketAddr, kind: Kind, number: usize) -> Option<String
         return Some(format!("{kind:?} is still served after {most:?}"));
     };
     let lasted = clock.now().since(began);
-    wrong.or_else(|| (lasted < kind.patience()).then(|| format!("{kind:?} was sent away after {lasted:?}")))
+    wrong.or_else(|| (lasted < kind.timeout()).then(|| format!("{kind:?} was sent away after {lasted:?}")))
 }
 
 /// What the server uses.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::stage::Stage;
 use crate::clients::{
-    foreign::{Foreign, Luggage},
+    foreign::{Foreign, SampleFiles},
     installed,
 };
 
@@ -19,8 +19,8 @@ enum Media {
 /// A client logs in to the hub, receives, replies, exchanges files, and is logged out.
 async fn tell(command: Command, media: Media, notices_expiry: bool) {
     let stage = Stage::start().await;
-    let luggage = Luggage::pack();
-    let mut client = Foreign::start(command, &stage.hub.url, &luggage);
+    let samples = SampleFiles::create();
+    let mut client = Foreign::start(command, &stage.hub.url, &samples);
     let qr = client.expect("qr").await;
     let login = stage.open(qr["text"].as_str().unwrap()).await;
     client.expect("scanned").await;
@@ -47,7 +47,7 @@ async fn tell(command: Command, media: Media, notices_expiry: bool) {
             client.expect("sent_media").await;
             let files = stage.outbound(3 + usize::from(caption.is_some())).await;
             let files: Vec<&Value> = files.iter().skip(1 + usize::from(caption.is_some())).collect();
-            for (sent, original) in files.into_iter().zip([&luggage.file, &luggage.image]) {
+            for (sent, original) in files.into_iter().zip([&samples.file, &samples.image]) {
                 assert_eq!(sent["opened"], true, "{sent}");
                 let item = &sent["raw"]["item_list"][0];
                 let message = json!({ "messages": [{ "wx_id": stage.wx_id, "items": [item] }] });

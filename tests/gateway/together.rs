@@ -14,15 +14,20 @@ use tokio::net::TcpListener;
 use super::stage::{Stage, confirm};
 use crate::{
     clients::{
-        foreign::{Foreign, Luggage},
+        foreign::{Foreign, SampleFiles},
         installed,
     },
     support::{http::until, receiver::Receiver},
 };
 
 /// Starts a client and confirms its login for a channel.
-async fn join(stage: &Stage, command: std::process::Command, luggage: &Luggage, channel: &str) -> Foreign {
-    let mut client = Foreign::start(command, &stage.hub.url, luggage);
+async fn join(
+    stage: &Stage,
+    command: std::process::Command,
+    samples: &SampleFiles,
+    channel: &str,
+) -> Foreign {
+    let mut client = Foreign::start(command, &stage.hub.url, samples);
     let qr = client.expect("qr").await;
     let login = stage.open(qr["text"].as_str().unwrap()).await;
     client.expect("scanned").await;
@@ -57,9 +62,9 @@ async fn two_clients_and_a_webhook_share_an_account_and_handles_address_them() {
     let addressed = |handle: &str| json!({ "name": handle, "handle": handle, "ilink": { "enabled": true } });
     let one = stage.add_channel(addressed("one")).await;
     let two = stage.add_channel(addressed("two")).await;
-    let (luggage_of_one, luggage_of_two) = (Luggage::pack(), Luggage::pack());
-    let mut first = join(&stage, openilink, &luggage_of_one, &one).await;
-    let mut second = join(&stage, wechat_link, &luggage_of_two, &two).await;
+    let (files_of_one, files_of_two) = (SampleFiles::create(), SampleFiles::create());
+    let mut first = join(&stage, openilink, &files_of_one, &one).await;
+    let mut second = join(&stage, wechat_link, &files_of_two, &two).await;
 
     write(&stage, None, "@one what is new?").await;
     write(&stage, Some("bea@im.wechat"), "@two hello").await;

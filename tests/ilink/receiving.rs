@@ -158,7 +158,7 @@ async fn r11_a_gateway_that_cuts_polls_makes_them_short() {
         assert!(!bot.receive("").await.answered);
     }
     assert!(matches!(within(bot.connection.receive("")).await, Err(NetworkError::Unreachable(_))));
-    // Held for ten minutes; only a short poll ends before this test loses patience.
+    // Held for ten minutes; only a short poll ends before this test loses timeout.
     assert!(!bot.receive("").await.answered);
 }
 

@@ -95,7 +95,7 @@ async fn a_retry_scheduled_under_a_wrong_clock_does_not_wait_for_it() {
         hub.channel_with(&bot, new).await;
         hub.receiver.then("/hook", [Reply::status(500), Reply::status(500)]);
         hub.set_clock(START + YEAR * 3).await;
-        hub.say(&bot, "patience");
+        hub.say(&bot, "timeout");
         hub.wait_received(1).await;
         hub.set_clock(START).await;
         let begun = clock(&hub).instant();
@@ -121,7 +121,7 @@ async fn a_start_does_not_wait_for_due_times_years_ahead() {
         hub.channel_with(&bot, new).await;
         hub.receiver.then("/hook", [Reply::status(500)]);
         hub.set_clock(START + YEAR * 3).await;
-        hub.say(&bot, "patience");
+        hub.say(&bot, "timeout");
         hub.wait_received(1).await;
         hub.settle().await;
         hub.stop().await;
@@ -138,7 +138,7 @@ async fn a_start_does_not_wait_for_due_times_years_ahead() {
 async fn a_step_forward_makes_no_retry_early() {
     let (hub, bot) = scene().await;
     hub.receiver.then("/hook", [Reply::status(500)]);
-    hub.say(&bot, "patience");
+    hub.say(&bot, "timeout");
     hub.wait_received(1).await;
     hub.set_clock(START + HOUR * 24).await;
     hub.jump(SECOND * 2).await;

@@ -3,7 +3,7 @@
 use std::{num::NonZeroUsize, path::Path, process::Output, sync::Arc, time::Duration};
 
 use hub_core::{
-    backup::{Home, Nightly, Shelf},
+    backup::{BackupTarget, Home, Nightly},
     counters::Counters,
     random::Random,
     store::StoreConfig,
@@ -95,7 +95,7 @@ async fn a_backup_goes_to_a_bucket_in_parts_and_comes_back() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_written_to_or_read_from_a_bucket_is_refused_and_leaves_nothing() {
+async fn a_backup_that_cannot_be_written_or_read_is_refused_and_leaves_nothing() {
     let Some(mut moto) = Moto::start(0) else { return };
     let folder = tempfile::tempdir().unwrap();
     let (old, new) = (folder.path().join("old"), folder.path().join("new"));
@@ -146,7 +146,7 @@ async fn nightly_backups_in_a_bucket_are_pruned_to_the_newest() {
             key: None,
             data_dir,
         },
-        shelf: Shelf::Bucket(bucket),
+        target: BackupTarget::Bucket(bucket),
         at: "03:00".parse().unwrap(),
         keep: NonZeroUsize::new(2).unwrap(),
         passphrase: None,

@@ -56,7 +56,7 @@ async fn a_string_body_is_sent_as_it_is_and_anything_else_as_json() {
 }
 
 #[tokio::test]
-async fn what_is_not_changed_keeps_its_bytes() {
+async fn an_unchanged_body_keeps_its_bytes() {
     let stage = Stage::new(1);
     let spaced = r#"{ "b": 1.0, "a": 12345678901234567890 }"#;
     let body = Body::Json(serde_json::value::RawValue::from_string(spaced.to_owned()).unwrap());
@@ -91,7 +91,7 @@ async fn replies_come_in_all_forms_and_ten_of_them() {
 }
 
 #[tokio::test]
-async fn what_is_not_granted_throws() {
+async fn a_missing_grant_throws() {
     let stage = Stage::new(1);
     let none = Grants { reply: false, skip: false, fetch: false };
     for call in ["reply('x')", "ctx.reply('x')", "skip()", "ctx.skip()", "await fetch('https://a.example/')"]

@@ -118,7 +118,7 @@ async fn a_replaced_token_ends_its_sockets_at_once_or_after_its_grace() {
 }
 
 #[tokio::test]
-async fn whatever_takes_the_app_away_ends_its_sockets() {
+async fn removing_the_app_closes_its_sockets() {
     let mut scene = Scene::new(&["message.text", "app.uninstalled"], &ALL).await;
     let (bot, app) = (scene.stage.bot.id, scene.app.id);
     let (hub, owner) = (scene.stage.world.hub.clone(), scene.stage.world.owner);

@@ -249,7 +249,7 @@ async fn an_event_of_a_file_over_a_socket_has_a_signed_link_to_it() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_answered_and_noted() {
+async fn a_refused_send_is_answered_and_logged() {
     let scene = Scene::new(&[], &["message:read"]).await;
     let mut client = scene.connect("").await;
     let refused = async |client: &mut Client, frame: Value| {

@@ -4,7 +4,7 @@ use hub_core::{
     apps::{App, AppEventState, AppScopes},
     id::{AppEventId, AppId, BotId, InstallationId},
     page::PageRequest,
-    store::app_events::{NewAppEvent, ToldEvent},
+    store::app_events::{EventAttempt, NewAppEvent},
     time::Timestamp,
 };
 
@@ -20,7 +20,7 @@ contract!("app_events": {
     an_event_is_taken_by_one_node_at_a_time => [claim, has_due],
     one_app_is_limited_to_its_share => [claim],
     undelivered_events_of_an_installation_are_abandoned => [give_up],
-    what_has_no_webhook_waits_for_a_socket => [park, hasten],
+    an_event_without_a_webhook_waits_for_a_socket => [park, hasten],
     old_events_are_forgotten => [delete_before],
     events_delivered_at_once_are_recorded_and_found => [note, find],
 });
@@ -69,8 +69,8 @@ async fn claim(db: &Db, now: Timestamp, per_app: u32) -> Vec<String> {
     taken.into_iter().map(|event| event.id.to_string()).collect()
 }
 
-fn told(id: AppEventId, state: AppEventState, due_at: Timestamp) -> ToldEvent {
-    ToldEvent {
+fn told(id: AppEventId, state: AppEventState, due_at: Timestamp) -> EventAttempt {
+    EventAttempt {
         id,
         state,
         due_at,
@@ -162,7 +162,7 @@ async fn undelivered_events_of_an_installation_are_abandoned(db: &Db) {
     assert_eq!(claim(db, START, 4).await, [stays.to_string()]);
 }
 
-async fn what_has_no_webhook_waits_for_a_socket(db: &Db) {
+async fn an_event_without_a_webhook_waits_for_a_socket(db: &Db) {
     let (waits, goes) = (scene(db, "weather").await, scene(db, "news").await);
     db.sql(format!("UPDATE apps SET webhook_verified = FALSE WHERE id = '{}'", waits.app)).await;
     let waiting = tell(db, &waits, "{}", START).await;
@@ -218,7 +218,7 @@ async fn events_delivered_at_once_are_recorded_and_found(db: &Db) {
         assert_eq!((noted.response_status, noted.error.as_deref()), (Some(500), Some("status 500")));
         assert_eq!((noted.trace_id, noted.created_at), (called.trace_id, START));
         // The same call once more, which went well.
-        let again = ToldEvent {
+        let again = EventAttempt {
             response_status: Some(200),
             response_body: text.to_owned(),
             error: None,

@@ -5,7 +5,7 @@ use hub_core::{
     id::{AppEventId, AppId, BotId, InstallationId, SocketId},
     page::PageRequest,
     store::{
-        app_events::{NewAppEvent, ToldEvent},
+        app_events::{EventAttempt, NewAppEvent},
         app_sockets::{OpenSocket, SocketEvent, WrittenEvent},
     },
     time::Timestamp,
@@ -24,7 +24,7 @@ contract!("app_sockets": {
     of_several_sockets_the_newest_is_served => [following, announce, close, close_all],
     a_whole_apps_socket_gets_what_no_other_does => [following],
     stored_events_are_announced_where_there_is_no_webhook => [written],
-    what_a_webhook_took_is_written_to_the_sockets_that_were_open => [written],
+    events_taken_by_a_webhook_are_also_written_to_open_sockets => [written],
 });
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -99,7 +99,7 @@ async fn write(db: &Db, ids: &[AppEventId]) -> Vec<WrittenEvent> {
 }
 
 async fn settle(db: &Db, id: AppEventId, state: AppEventState) {
-    let told = ToldEvent {
+    let told = EventAttempt {
         id,
         state,
         due_at: START,
@@ -262,7 +262,7 @@ async fn stored_events_are_announced_where_there_is_no_webhook(db: &Db) {
     assert_eq!(shown(db, &weather).await[1], (Failed, 1, false));
 }
 
-async fn what_a_webhook_took_is_written_to_the_sockets_that_were_open(db: &Db) {
+async fn events_taken_by_a_webhook_are_also_written_to_open_sockets(db: &Db) {
     let news = scene(db, "news", true).await;
     let socket = news.socket(db);
     let [before, after, whole, pending] = [

@@ -16,7 +16,7 @@ use crate::support::database::{Db, START};
 contract!("apps": {
     an_app_is_stored_with_everything => [insert, find, find_own, update, secrets],
     a_short_name_is_taken_once => [has_slug, insert, count_of],
-    who_sees_which_apps => [page, find, find_own],
+    users_see_their_own_and_listed_apps => [page, find, find_own],
     apps_wait_for_an_administrator => [pending],
     a_url_is_verified_while_it_is_the_same => [set_verified],
     a_deleted_app_takes_its_installations_along => [delete, begin_change],
@@ -111,7 +111,7 @@ async fn a_short_name_is_taken_once(db: &Db) {
     assert_eq!(read.apps().count_of(bob).await.unwrap(), 0);
 }
 
-async fn who_sees_which_apps(db: &Db) {
+async fn users_see_their_own_and_listed_apps(db: &Db) {
     let (ada, bob) = (db.user("ada").await, db.user("bob").await);
     let bobs_bot = db.bot(bob).await;
     let own = add(db, app(db, bob, "own")).await;

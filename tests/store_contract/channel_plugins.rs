@@ -14,7 +14,7 @@ use crate::support::database::{Db, START};
 
 contract!("channel_plugins": {
     a_channel_has_plugins_in_order => [install, installed, installed_of_bot, uninstall],
-    what_runs_is_read_once => [scripts],
+    installed_plugins_are_read_with_one_query => [scripts],
     a_change_touches_the_bots_that_run_it => [touch_bots, installed_elsewhere],
     a_plugin_is_stopped_in_one_channel_until_it_is_installed_again => [pause, install],
 });
@@ -107,7 +107,7 @@ async fn a_change_touches_the_bots_that_run_it(db: &Db) {
     assert_eq!(elsewhere(db.ids.next(), None).await, 2);
 }
 
-async fn what_runs_is_read_once(db: &Db) {
+async fn installed_plugins_are_read_with_one_query(db: &Db) {
     let ada = db.user("ada").await;
     let id = add_plugin(db, ada, "a").await;
     let (first, second) = (add_version(db, id, "1").await, add_version(db, id, "2").await);

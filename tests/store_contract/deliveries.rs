@@ -21,7 +21,7 @@ use crate::support::database::{Db, START};
 
 contract!("deliveries": {
     the_backlog_lists_unclaimed_deliveries_oldest_first => [backlog, claim],
-    what_a_node_may_have_claimed_unheard_is_given_back => [disclaim, claim],
+    claims_of_an_unheard_commit_are_returned => [disclaim, claim],
     parked_deliveries_come_back_when_they_are_due => [backlog],
     an_outcome_is_state_trace_and_replies_at_once => [find_by_trace, of_trace],
     an_outcome_under_an_old_fence_leaves_no_mark => [],
@@ -30,7 +30,7 @@ contract!("deliveries": {
     two_outcomes_of_one_trace_in_one_commit_are_both_kept => [],
     a_trace_ends_with_its_last_sink_and_has_the_worst_outcome => [find_by_trace],
     a_webhook_that_fails_for_days_is_switched_off => [],
-    what_cannot_be_concluded_is_given_up_by_its_holder => [abandon],
+    a_delivery_that_cannot_be_concluded_is_abandoned_by_its_holder => [abandon],
     a_parked_delivery_is_attempted_at_once_or_cancelled => [attempt_parked, cancel_parked],
     a_replay_has_a_lane_and_a_trace_of_its_own => [insert_replay, backlog, find_by_trace],
 });
@@ -125,7 +125,7 @@ async fn the_backlog_lists_unclaimed_deliveries_oldest_first(db: &Db) {
     );
 }
 
-async fn what_a_node_may_have_claimed_unheard_is_given_back(db: &Db) {
+async fn claims_of_an_unheard_commit_are_returned(db: &Db) {
     let on = stage(db).await;
     let fence = on.lease.fence;
     let (_, mine, _) = accept_one(db, &on, "ann", "1", fence).await;
@@ -349,7 +349,7 @@ async fn a_webhook_that_fails_for_days_is_switched_off(db: &Db) {
     assert_eq!(tell(HealthReport::Gone).await, (true, 2));
 }
 
-async fn what_cannot_be_concluded_is_given_up_by_its_holder(db: &Db) {
+async fn a_delivery_that_cannot_be_concluded_is_abandoned_by_its_holder(db: &Db) {
     let on = stage(db).await;
     let (_, id, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
     let (_, _, other) = accept_one(db, &on, "ann", "2", on.lease.fence).await;

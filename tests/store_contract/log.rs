@@ -21,7 +21,7 @@ contract!("log": {
     a_page_is_what_follows_oldest_first => [after],
     a_page_ends_when_it_is_large => [after],
     a_reader_misses_nothing_however_many_write => [after],
-    what_is_shown_is_entered_once => [after],
+    a_shown_message_is_logged_once => [after],
     channels_show_their_status => [pulses],
     cursors_move_forward_only => [acknowledge],
     nodes_know_of_each_others_clients => [announce, listened_elsewhere],
@@ -146,7 +146,7 @@ async fn a_reader_misses_nothing_however_many_write(db: &Db) {
     }
 }
 
-async fn what_is_shown_is_entered_once(db: &Db) {
+async fn a_shown_message_is_logged_once(db: &Db) {
     let on = stage(db).await;
     let send = outbound(db, on.bot, "ann", "long", &["one", "two"]);
     let rows = vec![send.clone()];

@@ -7,7 +7,7 @@ contract!("outbox": {
     a_message_is_stored_with_its_parts_in_order => [enqueue, queued_parts],
     equal_keys_are_one_message => [enqueue, known],
     a_message_joins_its_persons_conversation => [enqueue],
-    what_cannot_be_sent_leaves_no_trace => [enqueue],
+    a_refused_send_leaves_no_trace => [enqueue],
     texts_are_stored_as_they_are => [enqueue],
 });
 
@@ -75,7 +75,7 @@ async fn a_message_joins_its_persons_conversation(db: &Db) {
     assert_eq!(send("bob", "3").await, "bob");
 }
 
-async fn what_cannot_be_sent_leaves_no_trace(db: &Db) {
+async fn a_refused_send_leaves_no_trace(db: &Db) {
     let gone: BotId = db.ids.next();
     let send = outbound(db, gone, "ann", "send", &["a"]);
     assert_eq!(commit!(db, |tx| tx.outbox().enqueue(&[send]).await).unwrap(), []);

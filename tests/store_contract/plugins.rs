@@ -15,11 +15,11 @@ use crate::support::database::{Db, START};
 contract!("plugins": {
     a_plugin_comes_back_as_it_was_stored => [insert, insert_version, find, source, versions],
     a_name_has_one_plugin => [insert, find_by_name, count_of],
-    who_is_not_the_author_sees_what_is_approved => [find, versions, source, page, page_of, is_owned],
+    other_users_see_approved_versions => [find, versions, source, page, page_of, is_owned],
     a_new_version_supersedes_what_waited => [insert_version, pending],
     a_state_changes_once => [change_state, pending],
     the_marketplace_is_in_pages => [page, page_of, pending],
-    what_runs_in_a_bots_channels_is_its_owners_to_run => [versions_for],
+    only_the_owner_runs_plugins_in_the_channels_of_a_bot => [versions_for],
     versions_that_are_over_are_forgotten => [trim_versions],
     a_deleted_plugin_leaves_its_channels => [delete],
 });
@@ -117,7 +117,7 @@ async fn a_name_has_one_plugin(db: &Db) {
     assert_eq!(read.plugins().find_by_name("tagger").await.unwrap(), Some((id, None)));
 }
 
-async fn who_is_not_the_author_sees_what_is_approved(db: &Db) {
+async fn other_users_see_approved_versions(db: &Db) {
     let (ada, bob) = (db.user("ada").await, db.user("bob").await);
     let id = add_plugin(db, ada, "tagger").await;
     let first = add_version(db, id, "1").await;
@@ -227,7 +227,7 @@ async fn the_marketplace_is_in_pages(db: &Db) {
     assert_eq!(page.iter().map(|row| &*row.name).collect::<Vec<_>>(), ["b", "a"]);
 }
 
-async fn what_runs_in_a_bots_channels_is_its_owners_to_run(db: &Db) {
+async fn only_the_owner_runs_plugins_in_the_channels_of_a_bot(db: &Db) {
     let (ada, bob) = (db.user("ada").await, db.user("bob").await);
     let (hers, his) = (db.bot(ada).await, db.bot(bob).await);
     let id = add_plugin(db, ada, "a").await;

@@ -9,7 +9,7 @@ use hub_core::{
 use crate::support::database::{Db, START};
 
 contract!("revocations": {
-    what_was_added_is_found_since_an_instant => [add, since],
+    added_revocations_are_found_since_an_instant => [add, since],
     old_ones_are_forgotten_in_pieces => [delete_before],
 });
 
@@ -22,7 +22,7 @@ async fn add(db: &Db, at: Timestamp) -> Revocation {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-async fn what_was_added_is_found_since_an_instant(db: &Db) {
+async fn added_revocations_are_found_since_an_instant(db: &Db) {
     let (old, new) = (add(db, START).await, add(db, START + SECOND).await);
     let mut read = db.store.read().await.unwrap();
     let found = read.revocations().since(START).await.unwrap();

@@ -11,7 +11,7 @@ use crate::support::database::{Db, START};
 contract!("sign_in_flows": {
     a_ceremony_is_taken_once_by_its_browser_for_its_purpose => [insert, take],
     only_so_many_are_under_way => [insert, trim],
-    what_has_expired_is_forgotten => [take, delete_expired],
+    an_expired_flow_is_deleted => [take, delete_expired],
 });
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -62,7 +62,7 @@ async fn only_so_many_are_under_way(db: &Db) {
     assert!(take(db, "3", FlowPurpose::PasskeyLogin, "mine", START).await, "the newest stay");
 }
 
-async fn what_has_expired_is_forgotten(db: &Db) {
+async fn an_expired_flow_is_deleted(db: &Db) {
     for id in ["one", "two", "three"] {
         begin(db, id, id, START, 10).await;
     }

@@ -14,7 +14,7 @@ contract!("upkeep": {
     a_file_is_copied_and_a_server_is_not => [copy_into],
     nodes_that_use_the_database_are_listed => [has_leases, bots, webhooks, plugins_in_use],
     files_are_found_by_page_and_by_id => [ready_files, known_files],
-    what_is_old_and_over_is_counted => [count_before],
+    old_ended_rows_are_counted => [count_before],
     notes_are_kept_once_they_are_committed => [note, noted, begin, commit],
 });
 
@@ -96,7 +96,7 @@ async fn files_are_found_by_page_and_by_id(db: &Db) {
     assert!(upkeep.known_files(&unknown).await.unwrap().is_empty());
 }
 
-async fn what_is_old_and_over_is_counted(db: &Db) {
+async fn old_ended_rows_are_counted(db: &Db) {
     let stage = stage(db).await;
     let hello = message(db, stage.bot, "ann", "1", "hello");
     db.store.accept(batch(&stage.lease, Some("1"), vec![hello])).await.unwrap();

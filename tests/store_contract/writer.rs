@@ -17,7 +17,7 @@ contract!("mod": {
     waiting_writers_share_a_commit => [write],
     a_broken_constraint_is_a_conflict => [write],
     a_reader_cannot_write_and_sees_only_what_is_committed => [read],
-    what_was_handed_over_is_stored_before_the_store_closes => [close, open, open_existing],
+    queued_writes_are_stored_before_the_store_closes => [close, open, open_existing],
     a_newer_schema_is_refused => [open, open_existing],
     the_database_answers_and_its_clock_is_known => [ping, sync_clock],
     nodes_of_one_database_hear_each_other => [notify, notices],
@@ -134,7 +134,7 @@ async fn a_reader_cannot_write_and_sees_only_what_is_committed(db: &Db) {
     );
 }
 
-async fn what_was_handed_over_is_stored_before_the_store_closes(db: &Db) {
+async fn queued_writes_are_stored_before_the_store_closes(db: &Db) {
     let other = Store::open(&db.config, Clock::system()).await.unwrap();
     let until = START + Duration::from_secs(3600);
     let handed_over = other.clone();

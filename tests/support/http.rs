@@ -23,7 +23,7 @@ impl Caller {
         // Absent only when another test was first, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).no_proxy();
-        // Shorter than the server's own patience: a connection that it is about to close is not used again.
+        // Shorter than the server's own timeout: a connection that it is about to close is not used again.
         let client = client.pool_idle_timeout(Duration::from_secs(2)).build().unwrap();
         Self { client, base: base.trim_end_matches('/').to_owned(), cookie: None, bearer: None }
     }

@@ -149,7 +149,7 @@ impl Accounts<'_> {
             })
         });
         end.await?;
-        self.ctx.tell_revoked(revocation.revoked);
+        self.ctx.notify_revoked(revocation.revoked);
         Ok(())
     }
 

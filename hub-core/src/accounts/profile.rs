@@ -89,7 +89,7 @@ impl Accounts<'_> {
             })
         });
         write.await?;
-        self.ctx.tell_revoked(revocation.revoked);
+        self.ctx.notify_revoked(revocation.revoked);
         Ok(token)
     }
 }

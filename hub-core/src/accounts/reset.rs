@@ -45,7 +45,7 @@ impl Accounts<'_> {
             })
         });
         write.await?;
-        self.ctx.tell_revoked(revocation.revoked);
+        self.ctx.notify_revoked(revocation.revoked);
         Ok(user)
     }
 

@@ -265,7 +265,7 @@ impl Accounts<'_> {
         });
         match end.await {
             Ok(()) => {
-                self.ctx.tell_revoked(revocation.revoked);
+                self.ctx.notify_revoked(revocation.revoked);
                 Ok(true)
             }
             Err(error) if error.code() == ErrorCode::NotFound => Ok(false),

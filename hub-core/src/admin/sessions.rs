@@ -65,7 +65,7 @@ impl Admin<'_> {
             })
         });
         let ended = end.await?;
-        self.ctx.tell_revoked(revoked);
+        self.ctx.notify_revoked(revoked);
         Ok(ended)
     }
 }

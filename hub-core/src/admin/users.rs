@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Admin;
 use crate::{
     access::Actor,
-    app_status::{status_of, tell_status},
+    app_status::{notify_status, status_of},
     error::{Error, ErrorCode, Problems, Result},
     id::UserId,
     model::{
@@ -96,7 +96,7 @@ impl Admin<'_> {
                 for bot in &bots {
                     let is_moved = [Some(BotStatus::Offline), Some(BotStatus::Connecting)];
                     if is_moved.contains(&status_of(tx, *bot).await?) {
-                        tell_status(tx, &ids, *bot, None, now).await?;
+                        notify_status(tx, &ids, *bot, None, now).await?;
                     }
                 }
                 tx.audit().add(&entry).await?;
@@ -105,7 +105,7 @@ impl Admin<'_> {
             })
         });
         let bots = write.await?;
-        self.ctx.tell_revoked(revocation.revoked);
+        self.ctx.notify_revoked(revocation.revoked);
         for bot in bots {
             self.ctx.node.wake.hint(Hint::Bot(bot));
         }
@@ -137,7 +137,7 @@ impl Admin<'_> {
             })
         });
         let bots = write.await?;
-        self.ctx.tell_revoked(revocation.revoked);
+        self.ctx.notify_revoked(revocation.revoked);
         for bot in bots {
             self.ctx.node.wake.hint(Hint::Bot(bot));
         }

@@ -14,7 +14,7 @@ use super::{
 use crate::egress::{Call, Egress, EgressError, Reader};
 
 /// Most that is kept of what an endpoint says when it refuses, in bytes.
-const MAX_TOLD: usize = 2 * 1024;
+const MAX_ERROR_DETAIL: usize = 2 * 1024;
 
 /// Asks a model, within `deadline` over everything. The answer is read as a stream; an endpoint that answers
 /// whole is understood too. Of what endpoints differ in, a refusal teaches: a field that it names is left out or
@@ -236,7 +236,7 @@ pub(super) fn error_message(json: &Value) -> String {
 }
 
 fn cut(text: &str) -> String {
-    text[..text.floor_char_boundary(MAX_TOLD)].to_owned()
+    text[..text.floor_char_boundary(MAX_ERROR_DETAIL)].to_owned()
 }
 
 #[cfg(test)]

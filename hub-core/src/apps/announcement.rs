@@ -20,7 +20,7 @@ impl Apps<'_> {
     /// for events may return one. The installation is valid whatever the outcome: its owner was shown the token.
     pub(super) async fn announce(&self, app: &App, installed: &InstalledApp) {
         let Some(uri) = app.redirect_uris.first() else { return };
-        match self.tell(app, installed, uri).await {
+        match self.notify(app, installed, uri).await {
             Ok(Some(url)) if app.webhook_url.is_none() => {
                 if let Err(error) = self.take_url(app, url).await {
                     tracing::debug!(app = %app.id, %error, "the URL for events that the app named is not used");
@@ -34,7 +34,7 @@ impl Apps<'_> {
     }
 
     /// Tells, and answers the URL for events that the app names.
-    async fn tell(&self, app: &App, installed: &InstalledApp, uri: &str) -> Result<Option<String>> {
+    async fn notify(&self, app: &App, installed: &InstalledApp, uri: &str) -> Result<Option<String>> {
         let url = self.ctx.egress.check_url(uri)?;
         let installation = &installed.installation;
         let body = json!({

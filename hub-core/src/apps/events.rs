@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{AppEventKind, AppRuntime, Apps, Told, routing};
+use super::{AppEventKind, AppInput, AppRuntime, Apps, routing};
 use crate::{
     access::Actor,
     app_status::plain,
@@ -45,7 +45,7 @@ impl Apps<'_> {
 
 /// A message in an event.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Heard<'m> {
+pub(crate) struct SourceMessage<'m> {
     /// The message.
     pub message_id: MessageId,
     /// Sender.
@@ -69,25 +69,25 @@ pub(crate) struct Heard<'m> {
 /// The events of a message for the apps on its bot, each with the trace that `trace` makes for it.
 pub(crate) fn of_message(
     apps: &[AppRuntime],
-    heard: &Heard<'_>,
+    message: &SourceMessage<'_>,
     ids: &Ids,
     now: Timestamp,
     mut trace: impl FnMut(&AppRuntime) -> TraceId,
 ) -> Vec<NewAppEvent> {
-    let told = routing::route(apps, heard.kind, heard.text);
-    let event = |(runtime, told): (&AppRuntime, Told<'_>)| {
-        let kind = match (&told, routing::kind_of(heard.kind)) {
-            (Told::Command { .. }, _) | (Told::Message(_), None) => AppEventKind::Command,
-            (Told::Message(_), Some(kind)) => kind,
+    let input = routing::route(apps, message.kind, message.text);
+    let event = |(runtime, input): (&AppRuntime, AppInput<'_>)| {
+        let kind = match (&input, routing::kind_of(message.kind)) {
+            (AppInput::Command { .. }, _) | (AppInput::Message(_), None) => AppEventKind::Command,
+            (AppInput::Message(_), Some(kind)) => kind,
         };
         let trace_id = Some(trace(runtime));
-        let message_id = Some(heard.message_id);
-        let (peer, sent_at) = (heard.peer.to_owned(), heard.sent_at);
-        let data = data(runtime, &told, heard);
+        let message_id = Some(message.message_id);
+        let (peer, sent_at) = (message.peer.to_owned(), message.sent_at);
+        let data = data(runtime, &input, message);
         let of = (runtime.app.app_id, runtime.app.bot_id, runtime.app.installation_id);
         NewAppEvent { message_id, trace_id, peer, ..plain(of, kind, &data, ids, sent_at, now) }
     };
-    told.into_iter().map(event).collect()
+    input.into_iter().map(event).collect()
 }
 
 /// An event as it is sent, by webhook or over a socket.
@@ -162,17 +162,17 @@ pub(crate) async fn add_links<'e>(ctx: &Context, events: impl Iterator<Item = &'
     Ok(())
 }
 
-fn data(runtime: &AppRuntime, told: &Told<'_>, heard: &Heard<'_>) -> Value {
-    let sender = json!({ "id": heard.from_user_id, "name": heard.user_name, "role": "user" });
-    let group = if heard.group_id.is_empty() { Value::Null } else { json!({ "id": heard.group_id }) };
-    match told {
-        Told::Message(text) => {
-            let items = items::parsed(heard.items, heard.text).unwrap_or_default();
-            json!({ "message_id": heard.message_id, "sender": sender, "group": group, "content": text,
-                "msg_type": heard.kind.as_str(), "items": items })
+fn data(runtime: &AppRuntime, input: &AppInput<'_>, message: &SourceMessage<'_>) -> Value {
+    let sender = json!({ "id": message.from_user_id, "name": message.user_name, "role": "user" });
+    let group = if message.group_id.is_empty() { Value::Null } else { json!({ "id": message.group_id }) };
+    match input {
+        AppInput::Message(text) => {
+            let items = items::parsed(message.items, message.text).unwrap_or_default();
+            json!({ "message_id": message.message_id, "sender": sender, "group": group, "content": text,
+                "msg_type": message.kind.as_str(), "items": items })
         }
-        Told::Command { name, text, by_handle } => {
-            let mut data = json!({ "message_id": heard.message_id, "command": name, "text": text, "args": {},
+        AppInput::Command { name, text, by_handle } => {
+            let mut data = json!({ "message_id": message.message_id, "command": name, "text": text, "args": {},
                 "sender": sender, "group": group });
             if *by_handle {
                 data["handle"] = runtime.handle.as_str().into();

@@ -127,7 +127,7 @@ impl Apps<'_> {
                 let handle = checked_handle(new.handle.as_deref(), &app)?;
                 let installation = fresh(id, &app, bot_id, handle, scopes, &token);
                 insert(tx, scope, &installation, &token).await?;
-                tell(tx, &ctx, &app, &installation, AppEventKind::AppInstalled).await?;
+                notify(tx, &ctx, &app, &installation, AppEventKind::AppInstalled).await?;
                 let detail = serde_json::json!({ "app": app.id, "bot": bot_id, "scopes": scopes });
                 tx.audit().add(&entry.target(id, &*app.name).detail(detail)).await?;
                 Ok(InstalledApp { installation, app_token })
@@ -135,7 +135,7 @@ impl Apps<'_> {
             .boxed()
         })
         .await?;
-        self.tell_changed(bot_id, app.id, Changed::Installed);
+        self.notify_changed(bot_id, app.id, Changed::Installed);
         self.ctx.node.wake.hint(Hint::AppEvents);
         self.announce(&app, &installed).await;
         Ok(Install::Done(Box::new(installed)))
@@ -187,7 +187,7 @@ impl Apps<'_> {
         let installation = write.await?;
         // Whatever is open with the token is looked at again: it may be switched off, or have fewer scopes.
         self.end(installation.id).await?;
-        self.tell_changed(bot_id, app_id, Changed::Installed);
+        self.notify_changed(bot_id, app_id, Changed::Installed);
         Ok(installation)
     }
 
@@ -205,7 +205,7 @@ impl Apps<'_> {
                 let installation = find(tx, scope, bot_id, app_id).await?;
                 let app = tx.apps().find(super::everybody()?, app_id).await?.ok_or_else(not_found)?;
                 tx.app_events().give_up(installation.id, "the app was taken off the bot").await?;
-                tell(tx, &ctx, &app, &installation, AppEventKind::AppUninstalled).await?;
+                notify(tx, &ctx, &app, &installation, AppEventKind::AppUninstalled).await?;
                 let Installation { id, app_name, .. } = installation;
                 tx.installations().delete(id).await?;
                 let detail = serde_json::json!({ "app": app_id, "bot": bot_id });
@@ -219,16 +219,16 @@ impl Apps<'_> {
             .boxed()
         });
         let revoked = write.await?;
-        self.ctx.tell_revoked(revoked);
-        self.tell_changed(bot_id, app_id, Changed::Removed);
+        self.ctx.notify_revoked(revoked);
+        self.notify_changed(bot_id, app_id, Changed::Removed);
         self.ctx.node.wake.hint(Hint::AppEvents);
         Ok(())
     }
 
     /// Notifies the workers and the clients that the apps on a bot changed.
-    pub(super) fn tell_changed(self, bot_id: BotId, app_id: AppId, change: Changed) {
+    pub(super) fn notify_changed(self, bot_id: BotId, app_id: AppId, change: Changed) {
         self.ctx.node.wake.hint(Hint::Bot(bot_id));
-        self.ctx.node.events.tell(Event::App { bot_id, app_id, change });
+        self.ctx.node.events.notify(Event::App { bot_id, app_id, change });
     }
 
     /// Makes open connections with a token authenticate again.
@@ -237,13 +237,13 @@ impl Apps<'_> {
         let write =
             self.ctx.store.write(move |tx| Box::pin(async move { tx.revocations().add(&revocation).await }));
         write.await?;
-        self.ctx.tell_revoked(revocation.revoked);
+        self.ctx.notify_revoked(revocation.revoked);
         Ok(())
     }
 }
 
 /// Tells an app, if it asked for that, that it was put onto a bot or taken off.
-pub(super) async fn tell(
+pub(super) async fn notify(
     tx: &mut Tx,
     ctx: &Context,
     app: &App,

@@ -133,7 +133,7 @@ impl Apps<'_> {
         });
         let app = write.await?;
         let (owner_id, state) = (app.owner_id, app.listing);
-        self.ctx.node.events.tell(Event::AppReview { owner_id, app_id: id, state });
+        self.ctx.node.events.notify(Event::AppReview { owner_id, app_id: id, state });
         Ok(app)
     }
 }

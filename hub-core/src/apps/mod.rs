@@ -49,11 +49,11 @@ pub use calls::MAX_LOGGED_BODY;
 pub use draft::{AppPatch, CreatedApp, MAX_REDIRECTS, NewApp};
 pub use installation::{Install, InstallationPatch, InstalledApp, MAX_INSTALLATIONS, NewInstallation};
 pub use oauth::{Authorization, AuthorizationRequest, Decision, Granted, TokenError, TokenRequest};
-pub use routing::Told;
+pub use routing::AppInput;
 pub use token::{MAX_GRACE_HOURS, RegeneratedToken, token_prefix};
 pub use tool::MAX_TOOLS;
 
-pub(crate) use events::{Heard, add_links, envelope, of_message};
+pub(crate) use events::{SourceMessage, add_links, envelope, of_message};
 
 /// Apps of one user.
 pub const MAX_APPS: u32 = 50;
@@ -257,9 +257,9 @@ impl<'h> Apps<'h> {
                 .boxed()
             })
             .await?;
-        self.ctx.tell_revoked(revocation.revoked);
+        self.ctx.notify_revoked(revocation.revoked);
         for bot_id in bots {
-            self.tell_changed(bot_id, id, Changed::Removed);
+            self.notify_changed(bot_id, id, Changed::Removed);
         }
         Ok(())
     }

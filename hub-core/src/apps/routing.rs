@@ -9,7 +9,7 @@ use crate::{
 
 /// What an app gets of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told<'t> {
+pub enum AppInput<'t> {
     /// The message, with the text as it is meant for the app.
     Message(&'t str),
     /// A command.
@@ -58,26 +58,26 @@ pub fn route<'a, 't>(
     apps: &'a [AppRuntime],
     kind: MessageKind,
     text: &'t str,
-) -> Vec<(&'a AppRuntime, Told<'t>)> {
+) -> Vec<(&'a AppRuntime, AppInput<'t>)> {
     let Some(kind) = kind_of(kind) else { return Vec::new() };
     let apps = || apps.iter().filter(|app| app.app.scopes.has(AppScope::MessageRead));
     let trimmed = text.trim();
     if let Some((app, rest)) = apps().find_map(|app| Some((app, app.called(trimmed)?))) {
-        let told = match command(rest) {
-            Some((name, text)) => Told::Command { name, text, by_handle: true },
-            None => Told::Message(rest),
+        let input = match command(rest) {
+            Some((name, text)) => AppInput::Command { name, text, by_handle: true },
+            None => AppInput::Message(rest),
         };
-        return vec![(app, told)];
+        return vec![(app, input)];
     }
     if let Some((name, text)) = command(trimmed) {
         let has = |app: &&AppRuntime| app.commands.contains(&name);
-        let told = || Told::Command { name: name.clone(), text, by_handle: false };
-        let commanded: Vec<_> = apps().filter(has).map(|app| (app, told())).collect();
+        let input = || AppInput::Command { name: name.clone(), text, by_handle: false };
+        let commanded: Vec<_> = apps().filter(has).map(|app| (app, input())).collect();
         if !commanded.is_empty() {
             return commanded;
         }
     }
-    apps().filter(|app| app.wants(kind)).map(|app| (app, Told::Message(text))).collect()
+    apps().filter(|app| app.wants(kind)).map(|app| (app, AppInput::Message(text))).collect()
 }
 
 /// `/name rest`.
@@ -109,10 +109,12 @@ mod tests {
         }
     }
 
-    fn told(apps: &[AppRuntime], kind: MessageKind, text: &str) -> Vec<String> {
-        let show = |(app, told): (&AppRuntime, Told<'_>)| match told {
-            Told::Message(text) => format!("{} <{text}>", app.handle),
-            Told::Command { name, text, by_handle } => format!("{} /{name} <{text}> {by_handle}", app.handle),
+    fn input(apps: &[AppRuntime], kind: MessageKind, text: &str) -> Vec<String> {
+        let show = |(app, input): (&AppRuntime, AppInput<'_>)| match input {
+            AppInput::Message(text) => format!("{} <{text}>", app.handle),
+            AppInput::Command { name, text, by_handle } => {
+                format!("{} /{name} <{text}> {by_handle}", app.handle)
+            }
         };
         route(apps, kind, text).into_iter().map(show).collect()
     }
@@ -125,7 +127,7 @@ mod tests {
             app(3, "all", &[AppEventKind::Message], &[]),
             app(4, "pictures", &[AppEventKind::MessageImage], &[]),
         ];
-        let text = |text: &str| told(&apps, MessageKind::Text, text);
+        let text = |text: &str| input(&apps, MessageKind::Text, text);
         assert_eq!(text("@weather tomorrow?"), ["weather <tomorrow?>"]);
         assert_eq!(text(" ＠Weather\u{2005}tomorrow?"), ["weather <tomorrow?>"]);
         assert_eq!(text("@weather /Unknown a b "), ["weather /unknown <a b> true"]);
@@ -138,8 +140,8 @@ mod tests {
         for plain in ["hello", "/unknown x", "@unknown hi", "ask @weather about it", "/", "a/weather"] {
             assert_eq!(text(plain), [format!("news <{plain}>"), format!("all <{plain}>")]);
         }
-        assert_eq!(told(&apps, MessageKind::Image, ""), ["all <>", "pictures <>"]);
-        assert!(told(&apps, MessageKind::Other, "x").is_empty());
+        assert_eq!(input(&apps, MessageKind::Image, ""), ["all <>", "pictures <>"]);
+        assert!(input(&apps, MessageKind::Other, "x").is_empty());
     }
 
     #[test]
@@ -147,7 +149,7 @@ mod tests {
         let mut apps = [app(1, "weather", &[AppEventKind::Message], &["weather"])];
         apps[0].app.scopes = AppScopes::default();
         for text in ["hello", "@weather hi", "/weather"] {
-            assert!(told(&apps, MessageKind::Text, text).is_empty(), "{text}");
+            assert!(input(&apps, MessageKind::Text, text).is_empty(), "{text}");
         }
     }
 }

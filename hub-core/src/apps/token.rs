@@ -100,7 +100,7 @@ impl Apps<'_> {
             .boxed()
         });
         let (installation, regenerated) = write.await?;
-        self.ctx.tell_revoked(Revoked::Installation(installation));
+        self.ctx.notify_revoked(Revoked::Installation(installation));
         Ok(regenerated)
     }
 

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_whole_or_not_at_all() {
+    fn a_sealed_file_opens_whole_or_not_at_all() {
         for length in [0, 1, CHUNK, 2 * CHUNK + 5] {
             let text: Vec<u8> = (0..length).map(|n| u8::try_from(n % 251).unwrap()).collect();
             let sealed = seal(&text);

@@ -38,7 +38,7 @@ mod swap;
 pub use archive::{Manifest, Member};
 pub use create::{Created, NewBackup, create, default_name};
 pub use nightly::{Nightly, TimeOfDay, newest_nightly};
-pub use place::{Location, Shelf};
+pub use place::{BackupTarget, Location};
 pub use restore::{Restored, restore, verify, would_replace};
 pub use swap::settle;
 

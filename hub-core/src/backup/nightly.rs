@@ -6,7 +6,7 @@
 use std::{convert::Infallible, fmt, num::NonZeroUsize, str::FromStr, sync::Arc, time::Duration};
 
 use super::{
-    Created, Home, NewBackup, Shelf, blocking,
+    BackupTarget, Created, Home, NewBackup, blocking,
     create::{create, named, remove_leftovers},
 };
 use crate::{
@@ -68,7 +68,7 @@ pub struct Nightly {
     /// What is backed up.
     pub home: Home,
     /// Where to.
-    pub shelf: Shelf,
+    pub target: BackupTarget,
     /// When.
     pub at: TimeOfDay,
     /// How many are kept.
@@ -108,12 +108,12 @@ impl Nightly {
     }
 
     async fn make_when_due(&self, clock: &Clock, random: &Random) -> Result<Option<Created>> {
-        let (names, now) = (self.shelf.names().await?, clock.now());
+        let (names, now) = (self.target.names().await?, clock.now());
         let newest = nights(&names).into_iter().map(|(at, _)| at).find(|at| *at <= now);
         if newest.is_some_and(|newest| self.at.next_after(newest) > now) {
             return Ok(None);
         }
-        if let Some(folder) = self.shelf.folder() {
+        if let Some(folder) = self.target.folder() {
             let folder = folder.to_owned();
             blocking(move || {
                 remove_leftovers(&folder, &names, |name| made_at(name).is_some());
@@ -122,20 +122,20 @@ impl Nightly {
             .await?;
         }
         let name = named(SERIES, now, self.passphrase.is_some());
-        let to = self.shelf.place(&name);
+        let to = self.target.place(&name);
         let new = NewBackup { to, passphrase: self.passphrase.clone(), with_key: true };
         create(&self.home, new, clock, random).await.map(Some)
     }
 
     /// Removes the oldest ones. Those from the future are neither counted nor removed: a clock was wrong.
     async fn forget_old(&self, now: Timestamp) {
-        let names = match self.shelf.names().await {
+        let names = match self.target.names().await {
             Ok(names) => names,
             Err(error) => return tracing::warn!(%error, "cannot list old backups"),
         };
         let past = nights(&names).into_iter().filter(|(at, _)| *at <= now);
         for (_, name) in past.skip(self.keep.get()) {
-            match self.shelf.remove(name).await {
+            match self.target.remove(name).await {
                 Ok(()) => tracing::info!(name, "an old nightly backup is removed"),
                 Err(error) => tracing::warn!(%error, name, "an old nightly backup stays"),
             }
@@ -147,8 +147,8 @@ impl Nightly {
 ///
 /// # Errors
 /// If the target cannot be listed.
-pub async fn newest_nightly(shelf: &Shelf) -> Result<Option<Timestamp>> {
-    Ok(nights(&shelf.names().await?).first().map(|(at, _)| *at))
+pub async fn newest_nightly(target: &BackupTarget) -> Result<Option<Timestamp>> {
+    Ok(nights(&target.names().await?).first().map(|(at, _)| *at))
 }
 
 /// The nightly backups among these names, the newest first.

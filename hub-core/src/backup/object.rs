@@ -8,7 +8,7 @@ use futures_util::TryStreamExt;
 use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart, path::Path};
 use tokio::sync::mpsc;
 
-use super::{Shelf, blocking};
+use super::{BackupTarget, blocking};
 use crate::{
     egress::{Egress, EgressConfig},
     error::{Error, ErrorCode, Result},
@@ -32,7 +32,7 @@ struct Object {
 impl Object {
     fn open(bucket: &S3Config, name: &str) -> Result<Self> {
         let (store, prefix) = open(bucket)?;
-        let shown = Shelf::Bucket(bucket.clone()).place(name).to_string();
+        let shown = BackupTarget::Bucket(bucket.clone()).place(name).to_string();
         Ok(Self { shown, store, path: prefix.join(name) })
     }
 
@@ -59,7 +59,7 @@ fn refused(shown: &str, error: object_store::Error) -> Error {
 /// The names of what lies right below a bucket's prefix.
 pub(super) async fn names(bucket: &S3Config) -> Result<Vec<String>> {
     let (store, prefix) = open(bucket)?;
-    let shown = Shelf::Bucket(bucket.clone()).to_string();
+    let shown = BackupTarget::Bucket(bucket.clone()).to_string();
     let listed = store.list_with_delimiter(Some(&prefix)).await.map_err(|error| refused(&shown, error))?;
     Ok(listed.objects.iter().filter_map(|object| object.location.filename()).map(str::to_owned).collect())
 }

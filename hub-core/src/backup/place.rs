@@ -38,7 +38,7 @@ impl From<PathBuf> for Location {
 
 /// Where backups lie side by side.
 #[derive(Debug, Clone)]
-pub enum Shelf {
+pub enum BackupTarget {
     /// A folder; it is made with the first backup.
     Folder(PathBuf),
     /// A bucket, below its prefix.
@@ -46,7 +46,7 @@ pub enum Shelf {
     Bucket(S3Config),
 }
 
-impl fmt::Display for Shelf {
+impl fmt::Display for BackupTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Folder(path) => path.display().fmt(f),
@@ -56,7 +56,7 @@ impl fmt::Display for Shelf {
     }
 }
 
-impl Shelf {
+impl BackupTarget {
     /// The place of a backup of this name.
     pub fn place(&self, name: &str) -> Location {
         match self {

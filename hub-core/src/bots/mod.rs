@@ -2,7 +2,7 @@
 
 use crate::{
     access::{Actor, AppScope},
-    app_status::{status_of, tell_status},
+    app_status::{notify_status, status_of},
     context::Context,
     error::{Error, Problems, Result},
     events::Event,
@@ -125,7 +125,7 @@ impl<'h> Bots<'h> {
             })
             .await?;
         let bot = self.get(actor, id).await?;
-        self.tell_bot(id, bot.status);
+        self.notify_bot(id, bot.status);
         Ok(bot)
     }
 
@@ -154,10 +154,10 @@ impl<'h> Bots<'h> {
         if !found {
             return Err(Error::not_found("bot"));
         }
-        self.ctx.tell_revoked(revocation.revoked);
+        self.ctx.notify_revoked(revocation.revoked);
         self.ctx.node.wake.hint(Hint::Bot(id));
         if let Some(owner_id) = owners.get(&id).copied() {
-            self.ctx.node.events.tell(Event::BotRemoved { bot_id: id, owner_id });
+            self.ctx.node.events.notify(Event::BotRemoved { bot_id: id, owner_id });
         }
         Ok(())
     }
@@ -173,7 +173,7 @@ impl<'h> Bots<'h> {
             Box::pin(async move {
                 let before = status_of(tx, id).await?;
                 let done = tx.bots().reconnect(owner, id, now).await?;
-                Ok((done, done && tell_status(tx, &ids, id, before, now).await?))
+                Ok((done, done && notify_status(tx, &ids, id, before, now).await?))
             })
         });
         let (done, is_told) = write.await?;
@@ -182,7 +182,7 @@ impl<'h> Bots<'h> {
             return Err(login_expired());
         }
         self.ctx.node.wake.hint(Hint::Bot(id));
-        self.tell_bot(id, bot.status);
+        self.notify_bot(id, bot.status);
         if is_told {
             self.ctx.node.wake.hint(Hint::AppEvents);
         }
@@ -190,8 +190,8 @@ impl<'h> Bots<'h> {
     }
 
     /// Notifies clients that a bot was bound or changed.
-    fn tell_bot(self, bot_id: BotId, status: BotStatus) {
-        self.ctx.node.events.tell(Event::Bot { bot_id, status });
+    fn notify_bot(self, bot_id: BotId, status: BotStatus) {
+        self.ctx.node.events.notify(Event::Bot { bot_id, status });
     }
 
     async fn record(&self, actor: &Actor, id: BotId) -> Result<BotRecord> {

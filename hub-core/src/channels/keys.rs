@@ -90,7 +90,7 @@ impl Channels<'_> {
             .boxed()
         });
         let regenerated = write.await?;
-        self.ctx.tell_revoked(revoked);
+        self.ctx.notify_revoked(revoked);
         self.ctx.node.wake.hint(Hint::Bot(bot_id));
         Ok(regenerated)
     }

@@ -20,7 +20,7 @@ pub use crate::{
     filter::{self, Filter},
     model::{
         channel::{
-            Aftermath, ChannelHealth, ChannelOptions, ChannelRecord, ChannelTotals, DEFAULT_LANE_HOLD_S,
+            AfterChange, ChannelHealth, ChannelOptions, ChannelRecord, ChannelTotals, DEFAULT_LANE_HOLD_S,
             NewKey, OLD_SECRET_LIFE, OnPluginError,
         },
         handle::Handle,
@@ -163,7 +163,7 @@ impl<'h> Channels<'h> {
         patch: ChannelPatch,
     ) -> Result<Channel> {
         patch.check()?;
-        self.change(actor, bot_id, id, Aftermath::Nothing, move |record| {
+        self.change(actor, bot_id, id, AfterChange::Nothing, move |record| {
             patch.apply(record);
             Ok(())
         })
@@ -190,7 +190,7 @@ impl<'h> Channels<'h> {
                 .boxed()
             })
             .await?;
-        self.ctx.tell_revoked(revocation.revoked);
+        self.ctx.notify_revoked(revocation.revoked);
         self.ctx.node.wake.hint(Hint::Bot(bot_id));
         Ok(())
     }
@@ -208,7 +208,7 @@ impl<'h> Channels<'h> {
     ) -> Result<Channel> {
         let (json, checked) = (encode(filter)?, filter.clone());
         self.ctx.computations.run(move || checked.validate()).await??;
-        self.change(actor, bot_id, id, Aftermath::Nothing, move |record| {
+        self.change(actor, bot_id, id, AfterChange::Nothing, move |record| {
             record.filter = json;
             Ok(())
         })
@@ -228,7 +228,7 @@ impl<'h> Channels<'h> {
     ) -> Result<Channel> {
         websocket.validate()?;
         let json = encode(websocket)?;
-        self.change(actor, bot_id, id, Aftermath::Nothing, move |record| {
+        self.change(actor, bot_id, id, AfterChange::Nothing, move |record| {
             record.websocket = json;
             Ok(())
         })
@@ -248,7 +248,7 @@ impl<'h> Channels<'h> {
     ) -> Result<Channel> {
         ilink.validate()?;
         let json = encode(&ilink)?;
-        self.change(actor, bot_id, id, Aftermath::Nothing, move |record| {
+        self.change(actor, bot_id, id, AfterChange::Nothing, move |record| {
             record.ilink = json;
             Ok(())
         })
@@ -280,7 +280,7 @@ impl<'h> Channels<'h> {
             Ok(generated)
         };
         let (mut channel, generated) =
-            self.change_with(actor, bot_id, id, Aftermath::RestartWebhook, change).await?;
+            self.change_with(actor, bot_id, id, AfterChange::RestartWebhook, change).await?;
         channel.webhook_generated_secret = generated;
         Ok(channel)
     }
@@ -292,7 +292,7 @@ impl<'h> Channels<'h> {
     pub async fn set_ai(&self, actor: &Actor, bot_id: BotId, id: ChannelId, ai: AiUpdate) -> Result<Channel> {
         let json = encode(&ai.validate(&self.ctx.egress)?)?;
         let sealer = self.ctx.sealer.clone();
-        self.change(actor, bot_id, id, Aftermath::Nothing, move |record| {
+        self.change(actor, bot_id, id, AfterChange::Nothing, move |record| {
             record.ai = json;
             record.change_ai_api_key(&ai.api_key, &sealer);
             Ok(())
@@ -318,10 +318,10 @@ impl<'h> Channels<'h> {
         actor: &Actor,
         bot_id: BotId,
         id: ChannelId,
-        aftermath: Aftermath,
+        after_change: AfterChange,
         change: impl FnOnce(&mut ChannelRecord) -> Result<()> + Send + 'static,
     ) -> Result<Channel> {
-        Ok(self.change_with(actor, bot_id, id, aftermath, change).await?.0)
+        Ok(self.change_with(actor, bot_id, id, after_change, change).await?.0)
     }
 
     /// Changes one row and the revision of the bot's rules in one command, and notifies the workers. Returns the channel
@@ -331,7 +331,7 @@ impl<'h> Channels<'h> {
         actor: &Actor,
         bot_id: BotId,
         id: ChannelId,
-        aftermath: Aftermath,
+        after_change: AfterChange,
         change: impl FnOnce(&mut ChannelRecord) -> Result<T> + Send + 'static,
     ) -> Result<(Channel, T)> {
         let scope = actor.scope()?;
@@ -350,7 +350,7 @@ impl<'h> Channels<'h> {
                         check_name_is_free(tx, &record).await?;
                     }
                     record.updated_at = now;
-                    tx.channels().update(&record, aftermath).await.map_err(handle_taken)?;
+                    tx.channels().update(&record, after_change).await.map_err(handle_taken)?;
                     let ended = before && !record.enabled;
                     if ended {
                         tx.revocations().add(&revocation).await?;
@@ -361,7 +361,7 @@ impl<'h> Channels<'h> {
             })
             .await?;
         if ended {
-            self.ctx.tell_revoked(revocation.revoked);
+            self.ctx.notify_revoked(revocation.revoked);
         }
         self.ctx.node.wake.hint(Hint::Bot(bot_id));
         let mut read = self.ctx.store.read().await?;

@@ -27,7 +27,7 @@ use crate::{
     secret::{KeyMark, Secret},
     signing,
     store::{
-        app_events::{DueEvent, ToldEvent},
+        app_events::{DueEvent, EventAttempt},
         traces::TraceUpdate,
     },
     tasks::Tasks,
@@ -311,7 +311,7 @@ async fn settle(
         }
     };
     let trace = due.trace_id.map(|id| trace_of(id, due, &outcome, state, attempts, (started, now)));
-    let told = ToldEvent {
+    let attempt = EventAttempt {
         id: due.id,
         state,
         due_at,
@@ -321,11 +321,11 @@ async fn settle(
         duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
     };
     // A receiver that responds with 410 gets no further events until it is verified again.
-    let gone = due.webhook_url.clone().filter(|_| told.response_status == Some(410));
+    let gone = due.webhook_url.clone().filter(|_| attempt.response_status == Some(410));
     let app_id = due.app_id;
     let write = ctx.store.write(move |tx| {
         Box::pin(async move {
-            tx.app_events().settle(&told).await?;
+            tx.app_events().settle(&attempt).await?;
             if let Some(url) = gone {
                 tx.apps().set_verified(app_id, &url, false).await?;
                 tx.apps().begin_change(app_id).await?;

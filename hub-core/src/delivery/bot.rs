@@ -237,7 +237,7 @@ pub(super) async fn store_status(
     let bot_id = lease.bot_id;
     if ctx.store.set_status(lease, status, reason, &ctx.ids, ctx.store.now()).await? {
         tracing::info!(%bot_id, status = status.as_str(), "bot status");
-        ctx.node.events.tell(Event::Bot { bot_id, status });
+        ctx.node.events.notify(Event::Bot { bot_id, status });
         ctx.node.wake.hint(Hint::AppEvents);
     }
     Ok(())

@@ -191,7 +191,7 @@ impl Conclusion {
         if !finished.replies.is_empty() {
             bot.outbox_ready.notify_one();
         }
-        self.ctx.node.events.tell(Event::Trace { bot_id, trace_id, status });
+        self.ctx.node.events.notify(Event::Trace { bot_id, trace_id, status });
         true
     }
 
@@ -219,7 +219,7 @@ impl Conclusion {
         match self.ctx.store.abandon(id, fence, reason, now, trace).await {
             Ok(true) => {
                 let (bot_id, status) = (bot.lease.bot_id, TraceStatus::Error);
-                self.ctx.node.events.tell(Event::Trace { bot_id, trace_id, status });
+                self.ctx.node.events.notify(Event::Trace { bot_id, trace_id, status });
             }
             Ok(false) => {} // Another node has the bot now and tries again.
             Err(error) => {

@@ -212,12 +212,12 @@ impl Inbox {
 
     /// After the commit: what this node holds goes into its lanes.
     fn dispatch(&self, bot: &BotWork, routed: Vec<Routed>, stored: &[Option<Vec<i64>>]) {
-        let (mut pushed, mut tells_apps) = (false, false);
+        let (mut pushed, mut notifies_apps) = (false, false);
         for (routed, seqs) in routed.into_iter().zip(stored) {
             let Some(seqs) = seqs else { continue };
-            tells_apps |= routed.tells_apps;
+            notifies_apps |= routed.notifies_apps;
             let message_id = routed.content.message_id;
-            self.node.events.tell(Event::Message { bot_id: bot.lease.bot_id, message_id });
+            self.node.events.notify(Event::Message { bot_id: bot.lease.bot_id, message_id });
             for (channel_id, seq) in routed.channels.iter().zip(seqs).filter(|(_, seq)| **seq > 0) {
                 if self.node.live.committed(*channel_id, *seq) {
                     self.node.wake.hint(Hint::Log(*channel_id));
@@ -251,7 +251,7 @@ impl Inbox {
                 }
             }
         }
-        if tells_apps {
+        if notifies_apps {
             self.node.wake.hint(Hint::AppEvents);
         }
         if pushed {

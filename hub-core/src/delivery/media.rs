@@ -153,7 +153,7 @@ impl MediaFetcher {
             return self.forget_if_gone(row.id).await;
         }
         if let (true, Some(message_id)) = (state != MediaState::Downloading, row.message_id) {
-            self.ctx.node.events.tell(Event::Media { bot_id: self.bot.lease.bot_id, message_id });
+            self.ctx.node.events.notify(Event::Media { bot_id: self.bot.lease.bot_id, message_id });
             self.queue.release(message_id);
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use super::{bot::BotWork, job::Content, media::source_place};
 use crate::{
-    apps::{Heard, of_message},
+    apps::{SourceMessage, of_message},
     delivery::channels::{BotChannels, ChannelRuntime, Route, RouteInput},
     id::{ChannelId, DeliveryId, Ids, MessageId, TraceId},
     model::{
@@ -43,7 +43,7 @@ pub(super) struct Routed {
     /// Where it was routed, whether taken or not.
     pub channels: Vec<ChannelId>,
     /// Whether an app gets an event for it.
-    pub tells_apps: bool,
+    pub notifies_apps: bool,
     /// One entry per channel; `None` where no sink has anything to do.
     pub work: Vec<Option<RoutedWork>>,
 }
@@ -111,7 +111,7 @@ impl Router {
         let mut routed = Routed {
             content: Arc::clone(&content),
             channels: Vec::new(),
-            tells_apps: false,
+            notifies_apps: false,
             work: Vec::new(),
         };
         if message.class != MessageClass::User {
@@ -174,22 +174,22 @@ impl Router {
             routed.work.push(work);
         }
         // Traces of apps have no channel, and follow those of the channels.
-        let (apps, traces) = self.tell_apps(bot, channels, &content, now);
-        routed.tells_apps = !apps.is_empty();
+        let (apps, traces) = self.notify_apps(bot, channels, &content, now);
+        routed.notifies_apps = !apps.is_empty();
         routes.extend(traces.into_iter().map(without_channel));
         let media = self.files_of(message);
         (AcceptMessage { row, contact: Some(contact), routes, media, apps }, routed)
     }
 
     /// The events of a message for the apps on the bot, and the first steps of their traces.
-    fn tell_apps(
+    fn notify_apps(
         &self,
         bot: &BotWork,
         channels: &BotChannels,
         content: &Content,
         now: Timestamp,
     ) -> (Vec<NewAppEvent>, Vec<NewTrace>) {
-        let heard = Heard {
+        let source = SourceMessage {
             message_id: content.message_id,
             from_user_id: &content.from_user_id,
             user_name: &content.user_name,
@@ -201,7 +201,7 @@ impl Router {
             sent_at: content.sent_at,
         };
         let mut traces = Vec::new();
-        let events = of_message(&channels.apps, &heard, &self.ids, now, |runtime| {
+        let events = of_message(&channels.apps, &source, &self.ids, now, |runtime| {
             let detail = StepDetail {
                 app: Some(runtime.app.app_id),
                 handle: Some(runtime.handle.as_str().to_owned()),

@@ -16,7 +16,7 @@ use crate::{
     context::Context,
     error::{Error, Result},
     id::AppEventId,
-    store::app_events::{DueEvent, NewAppEvent, ToldEvent},
+    store::app_events::{DueEvent, EventAttempt, NewAppEvent},
     time::{Stopwatch, Timestamp},
 };
 
@@ -61,9 +61,9 @@ impl AppTools {
 
     /// What the log holds of the same call, if all of it.
     async fn answered_before(&self, id: AppEventId) -> Result<Option<String>> {
-        let told = self.ctx.store.read().await?.app_events().find(id).await?;
-        let done = told.filter(|told| told.state == AppEventState::Delivered);
-        Ok(done.map(|told| told.response_body).filter(|body| body.len() < MAX_LOGGED_BODY))
+        let attempt = self.ctx.store.read().await?.app_events().find(id).await?;
+        let done = attempt.filter(|attempt| attempt.state == AppEventState::Delivered);
+        Ok(done.map(|attempt| attempt.response_body).filter(|body| body.len() < MAX_LOGGED_BODY))
     }
 
     /// Asks the app.
@@ -73,11 +73,11 @@ impl AppTools {
         let answer = self.ctx.clock.timeout(CALL_TIMEOUT, self.ctx.egress.send(call)).await;
         let (refusal, error) = match answer {
             Some(Ok(answer)) => {
-                note.told.response_status = Some(answer.status.as_u16());
-                note.told.response_body = logged(&answer.body);
+                note.attempt.response_status = Some(answer.status.as_u16());
+                note.attempt.response_body = logged(&answer.body);
                 if answer.status.is_success() {
-                    note.told.state = AppEventState::Delivered;
-                    note.told.error = None;
+                    note.attempt.state = AppEventState::Delivered;
+                    note.attempt.error = None;
                     note.store().await?;
                     return Ok(answer.body.into());
                 }
@@ -93,7 +93,7 @@ impl AppTools {
                 (format!("the app gave {late}"), late)
             }
         };
-        note.told.error = Some(error);
+        note.attempt.error = Some(error);
         note.store().await?;
         Err(Refusal(refusal))
     }
@@ -136,7 +136,7 @@ impl Tools for AppTools {
             };
             Ok::<_, Refusal>(self.result(&question, &body).await)
         };
-        answered.await.map_err(|Refusal(told)| told)
+        answered.await.map_err(|Refusal(attempt)| attempt)
     }
 }
 
@@ -203,13 +203,13 @@ impl Question {
 struct Note<'a> {
     ctx: &'a Context,
     event: Option<NewAppEvent>,
-    told: ToldEvent,
+    attempt: EventAttempt,
     watch: Stopwatch,
 }
 
 impl<'a> Note<'a> {
     fn begin(ctx: &'a Context, event: &NewAppEvent) -> Self {
-        let told = ToldEvent {
+        let attempt = EventAttempt {
             id: event.id,
             state: AppEventState::Failed,
             due_at: event.now,
@@ -218,32 +218,32 @@ impl<'a> Note<'a> {
             error: Some("the time for the whole response had expired".to_owned()),
             duration_ms: 0,
         };
-        Self { ctx, event: Some(event.clone()), told, watch: Stopwatch::start() }
+        Self { ctx, event: Some(event.clone()), attempt, watch: Stopwatch::start() }
     }
 
-    fn entry(&mut self) -> Option<(NewAppEvent, ToldEvent)> {
+    fn entry(&mut self) -> Option<(NewAppEvent, EventAttempt)> {
         let took = u64::try_from(self.watch.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let told = ToldEvent { duration_ms: took, ..self.told.clone() };
-        self.event.take().map(|event| (event, told))
+        let attempt = EventAttempt { duration_ms: took, ..self.attempt.clone() };
+        self.event.take().map(|event| (event, attempt))
     }
 
     /// Stores it before the answer is used: only then is the app not asked again.
     async fn store(mut self) -> Result<()> {
-        let Some((event, told)) = self.entry() else { return Ok(()) };
+        let Some((event, attempt)) = self.entry() else { return Ok(()) };
         let write = self
             .ctx
             .store
-            .write(move |tx| Box::pin(async move { tx.app_events().note(&event, &told).await }));
+            .write(move |tx| Box::pin(async move { tx.app_events().note(&event, &attempt).await }));
         write.await
     }
 }
 
 impl Drop for Note<'_> {
     fn drop(&mut self) {
-        if let Some((event, told)) = self.entry() {
+        if let Some((event, attempt)) = self.entry() {
             self.ctx
                 .store
-                .write_later(move |tx| Box::pin(async move { tx.app_events().note(&event, &told).await }));
+                .write_later(move |tx| Box::pin(async move { tx.app_events().note(&event, &attempt).await }));
         }
     }
 }

@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 
 use crate::{
-    app_status::{status_of, tell_status},
+    app_status::{notify_status, status_of},
     context::Context,
     error::{Error, Result},
     id::{BotId, ChannelId, DeliveryId, Ids, MediaId, NodeId, PluginVersionId},
@@ -277,7 +277,7 @@ impl WorkStore for Store {
                 let before = status_of(tx, bot_id).await?;
                 let changed = tx.bots().set_status(bot_id, fence, status, reason.as_deref(), now).await?;
                 if changed {
-                    tell_status(tx, &ids, bot_id, before, now).await?;
+                    notify_status(tx, &ids, bot_id, before, now).await?;
                 }
                 Ok(changed)
             }

@@ -188,7 +188,7 @@ impl Events {
     }
 
     /// Notifies all listeners, on every node.
-    pub fn tell(&self, event: Event) {
+    pub fn notify(&self, event: Event) {
         let _ = self.outgoing.send(Some(event.clone()));
         self.relay(event);
     }
@@ -236,7 +236,7 @@ impl Events {
         *self.series.get_or_init(|| u64::from_be_bytes(random.bytes()))
     }
 
-    /// Tells that something was ended; [`Context::tell_revoked`](crate::context::Context::tell_revoked) also tells
+    /// Tells that something was ended; [`Context::notify_revoked`](crate::context::Context::notify_revoked) also tells
     /// other nodes.
     pub fn revoke(&self, revoked: Revoked) {
         let _ = self.revocations.send(revoked);

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_version_sends_counts_as_lost() {
+    fn an_event_of_another_version_counts_as_lost() {
         assert_eq!(parse(r#"events:[{"event":"of_tomorrow"}]"#), Some(vec![None]));
         assert_eq!(parse("events:{"), Some(vec![None]));
         assert_eq!(parse("outbox:bot_01"), None);

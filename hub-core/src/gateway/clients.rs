@@ -116,7 +116,7 @@ impl Gateway<'_> {
             })
         });
         delete.await?;
-        self.ctx.tell_revoked(revocation.revoked);
+        self.ctx.notify_revoked(revocation.revoked);
         self.ctx.node.live.refresh(id);
         Ok(())
     }

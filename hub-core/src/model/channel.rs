@@ -242,7 +242,7 @@ pub struct ChannelTotals {
 
 /// What a change does besides writing the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Aftermath {
+pub enum AfterChange {
     /// Nothing.
     Nothing,
     /// A webhook that the hub switched off by itself starts over.

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_step_does_not_know_is_not_stored() {
+    fn unknown_fields_of_a_step_are_not_stored() {
         let at = Timestamp::from_millis(0);
         let step = |detail| Step::new(StepName::Filter, StepKind::Filter, TraceStatus::Ok, at, at, detail);
         let stored = |step: Step| serde_json::to_value(step).unwrap();

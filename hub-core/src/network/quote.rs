@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_quotes_the_whole_message() {
+    fn a_quote_that_does_not_match_is_of_the_whole_message() {
         let text = "abcabcXYZabc";
         let wrong = Some("00000000000000000000000000000000");
         for selection in [

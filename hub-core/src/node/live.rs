@@ -57,7 +57,7 @@ struct Open {
     sockets: usize,
     polls: usize,
     /// Channels without listeners at the last announcement.
-    untold: HashSet<ChannelId>,
+    unannounced: HashSet<ChannelId>,
 }
 
 struct Listened {
@@ -138,7 +138,7 @@ impl Live {
     }
 
     /// Another node has a first client of a channel.
-    pub(crate) fn heard_of(&self, channel: ChannelId) {
+    pub(crate) fn note_message(&self, channel: ChannelId) {
         self.elsewhere_mut().entry(channel).or_insert(1);
     }
 
@@ -183,8 +183,8 @@ impl Live {
     }
 
     /// Channels that changed since the last announcement.
-    pub(crate) fn take_untold(&self) -> HashSet<ChannelId> {
-        std::mem::take(&mut self.open().untold)
+    pub(crate) fn take_unannounced(&self) -> HashSet<ChannelId> {
+        std::mem::take(&mut self.open().unannounced)
     }
 
     /// Who listens here, for other nodes.
@@ -270,7 +270,7 @@ impl Live {
             open.polls += 1;
         }
         if is_new {
-            open.untold.insert(client.channel_id);
+            open.unannounced.insert(client.channel_id);
             self.0.work.notify_one();
         }
         let place = Place { live: self.clone(), channel_id: client.channel_id, socket, _taking: taking };
@@ -302,7 +302,7 @@ impl Drop for Place {
         }
         if listened.sockets.is_empty() && listened.polls == 0 {
             open.feeds.remove(&self.channel_id);
-            open.untold.remove(&self.channel_id);
+            open.unannounced.remove(&self.channel_id);
         }
     }
 }

@@ -105,7 +105,7 @@ impl Seats {
     }
 
     /// There may be events.
-    pub(crate) fn tell(&self, seat: Seat) {
+    pub(crate) fn notify(&self, seat: Seat) {
         if let Some(open) = self.open().get(&seat) {
             open.seat.send_modify(|pulse| pulse.news += 1);
         }

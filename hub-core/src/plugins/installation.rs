@@ -134,7 +134,7 @@ impl Plugins<'_> {
                 .boxed()
             })
             .await?;
-        self.tell_changed(bot_id, channel_id, id, Changed::Removed);
+        self.notify_changed(bot_id, channel_id, id, Changed::Removed);
         Ok(())
     }
 
@@ -191,14 +191,14 @@ impl Plugins<'_> {
                 .boxed()
             })
             .await?;
-        self.tell_changed(bot_id, channel_id, id, Changed::Installed);
+        self.notify_changed(bot_id, channel_id, id, Changed::Installed);
         Ok(installed)
     }
 
     /// Notifies the workers and the clients that the plugins of a channel changed.
-    fn tell_changed(self, bot_id: BotId, channel_id: ChannelId, plugin_id: PluginId, change: Changed) {
+    fn notify_changed(self, bot_id: BotId, channel_id: ChannelId, plugin_id: PluginId, change: Changed) {
         self.ctx.node.wake.hint(Hint::Bot(bot_id));
-        self.ctx.node.events.tell(Event::Plugin { bot_id, channel_id, plugin_id, change });
+        self.ctx.node.events.notify(Event::Plugin { bot_id, channel_id, plugin_id, change });
     }
 }
 

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plugin_leaves_is_checked_and_named() {
+    fn a_request_changed_by_a_plugin_is_validated() {
         let same = check(|_| {}).unwrap();
         assert_eq!((same.method, &*same.body), (Method::POST, &b"{\"n\":1}"[..]));
         assert_eq!(same.headers["content-type"], "application/json");

@@ -160,9 +160,9 @@ impl Plugins<'_> {
                 .boxed()
             })
             .await?;
-        self.tell(bots);
+        self.notify(bots);
         if let (Some(author), state) = reviewed {
-            self.tell_review(author, plugin.id, state);
+            self.notify_review(author, plugin.id, state);
         }
         Ok(plugin)
     }
@@ -212,17 +212,17 @@ impl Plugins<'_> {
                 .boxed()
             })
             .await?;
-        self.tell(bots);
+        self.notify(bots);
         Ok(())
     }
 
     /// Notifies the clients of the author, and of administrators, that a version waits or was reviewed.
-    pub(super) fn tell_review(self, owner_id: UserId, plugin_id: PluginId, state: VersionState) {
-        self.ctx.node.events.tell(Event::PluginReview { owner_id, plugin_id, state });
+    pub(super) fn notify_review(self, owner_id: UserId, plugin_id: PluginId, state: VersionState) {
+        self.ctx.node.events.notify(Event::PluginReview { owner_id, plugin_id, state });
     }
 
     /// Tells the workers that rules have changed.
-    pub(super) fn tell(self, bots: Vec<BotId>) {
+    pub(super) fn notify(self, bots: Vec<BotId>) {
         for bot in bots {
             self.ctx.node.wake.hint(Hint::Bot(bot));
         }

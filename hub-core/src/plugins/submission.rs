@@ -147,7 +147,7 @@ impl Plugins<'_> {
             .boxed()
         })
         .await?;
-        self.tell_review(author_id, submitted.id, VersionState::Pending);
+        self.notify_review(author_id, submitted.id, VersionState::Pending);
         Ok(submitted)
     }
 
@@ -181,7 +181,7 @@ impl Plugins<'_> {
                 .boxed()
             })
             .await?;
-        self.tell_review(author_id, id, VersionState::Pending);
+        self.notify_review(author_id, id, VersionState::Pending);
         Ok(plugin)
     }
 

@@ -308,7 +308,7 @@ async fn through_the_hub_each_replay_is_a_delivery_of_its_own() {
     let carrier = ThroughHub {
         hub: AsActor { hub: hub.hub().clone(), actor: ada },
         to: None,
-        patience: Duration::from_secs(30),
+        timeout: Duration::from_secs(30),
         clock: Clock::system(),
     };
     let compare = Replay { compare: true, ..Replay::default() };
@@ -369,7 +369,7 @@ async fn a_replay_does_not_wait_without_limit_for_a_hub_without_workers() {
     let carrier = ThroughHub {
         hub: AsActor { hub: hub.hub().clone(), actor: ada },
         to: None,
-        patience: Duration::ZERO,
+        timeout: Duration::ZERO,
         clock: Clock::system(),
     };
     let (summary, reports) = run(&Replay::default(), vec![Recording::new(trace, None)], &carrier).await;

@@ -76,7 +76,7 @@ pub struct ThroughHub<H> {
     /// Another URL than the channel's. Its credentials are not sent there.
     pub to: Option<String>,
     /// How long one replay is waited for. The hub goes on with it all the same.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Whose time.
     pub clock: Clock,
 }
@@ -109,7 +109,7 @@ impl<H: ReplayingHub> ThroughHub<H> {
             if self.clock.instant() >= until {
                 let late = format!(
                     "no attempt within {} s; the hub continues once it is running",
-                    self.patience.as_secs()
+                    self.timeout.as_secs()
                 );
                 return Carried { new_trace_id: Some(id), ..Carried::failed(late) };
             }
@@ -155,7 +155,7 @@ impl<H: ReplayingHub> Carrier for ThroughHub<H> {
         if let Err(why) = self.look(recording).await {
             return why.into();
         }
-        let until = self.clock.instant() + self.patience;
+        let until = self.clock.instant() + self.timeout;
         match self.accepted(&recording.trace, until).await {
             Ok(id) => self.settled(recording.trace.bot_id, id, until).await,
             Err(error) => Carried::failed(error.message()),

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_whose_plugins_hang_leave_seats_to_the_others() {
+    async fn tenants_with_hanging_plugins_leave_seats_to_the_others() {
         let pool = Pool::new(4, 100);
         let good = trusted(&pool, "good").await;
         let _one = pool.seat("bad").await.unwrap();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_stops_waiting_takes_no_seat() {
+    async fn a_cancelled_wait_takes_no_seat() {
         let pool = Pool::new(1, 100);
         let held = trusted(&pool, "a").await;
         let mut gone = Box::pin(pool.seat("b"));

@@ -100,9 +100,9 @@ impl Worker {
                 self.ready = true;
                 Ok(())
             }
-            Some(Ok(_)) => Err(self.bury("it did not wait for work", clock).await.fault),
-            Some(Err(reason)) => Err(self.bury(&reason, clock).await.fault),
-            None => Err(self.bury("it did not get ready", clock).await.fault),
+            Some(Ok(_)) => Err(self.terminate("it did not wait for work", clock).await.fault),
+            Some(Err(reason)) => Err(self.terminate(&reason, clock).await.fault),
+            None => Err(self.terminate("it did not get ready", clock).await.fault),
         }
     }
 
@@ -140,10 +140,14 @@ impl Worker {
                 self.sound = !matches!(kind, Some(ErrorKind::Timeout | ErrorKind::Memory));
                 Ok(outcome)
             }
-            Some(Err(reason)) => match self.bury(&reason, clock).await {
-                Burial { ended: Ended::TimedOut, .. } => Ok(failed(deadline, ScriptError::timeout(limit))),
-                Burial { ended: Ended::Crashed(how), .. } => Ok(failed(deadline, ScriptError::crash(&how))),
-                Burial { fault, .. } => Err(fault),
+            Some(Err(reason)) => match self.terminate(&reason, clock).await {
+                Termination { ended: Ended::TimedOut, .. } => {
+                    Ok(failed(deadline, ScriptError::timeout(limit)))
+                }
+                Termination { ended: Ended::Crashed(how), .. } => {
+                    Ok(failed(deadline, ScriptError::crash(&how)))
+                }
+                Termination { fault, .. } => Err(fault),
             },
             None => {
                 let _ = self.child.kill().await;
@@ -190,7 +194,7 @@ impl Worker {
     }
 
     /// Sees to it that the process is gone, and says how it ended.
-    async fn bury(&mut self, reason: &str, clock: &Clock) -> Burial {
+    async fn terminate(&mut self, reason: &str, clock: &Clock) -> Termination {
         self.sound = false;
         // It may just be ending by itself, which says more than our signal would.
         let status = if let Some(status) = clock.timeout(EXIT_TIMEOUT, self.child.wait()).await {
@@ -207,12 +211,12 @@ impl Worker {
         let ended = status.map_or_else(|| "killed".to_owned(), |status| status.to_string());
         let complaint = String::from_utf8_lossy(&complaint).into_owned();
         tracing::warn!(reason, ended, complaint, "a plugin worker ended");
-        Burial { ended: how, fault: SandboxFault::Crashed(format!("{reason} ({ended})")) }
+        Termination { ended: how, fault: SandboxFault::Crashed(format!("{reason} ({ended})")) }
     }
 }
 
 /// A worker that is gone.
-struct Burial {
+struct Termination {
     ended: Ended,
     fault: SandboxFault,
 }

@@ -110,7 +110,7 @@ impl DueEvent {
 
 /// What came of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToldEvent {
+pub struct EventAttempt {
     /// The event.
     pub id: AppEventId,
     /// Status.
@@ -204,7 +204,7 @@ impl AppEvents<'_> {
 
     /// Records an event that was delivered directly, with its outcome: no node takes it. One that exists was
     /// delivered again. One of a deleted app or bot is ignored.
-    pub async fn note(&mut self, event: &NewAppEvent, told: &ToldEvent) -> Result<()> {
+    pub async fn note(&mut self, event: &NewAppEvent, attempt: &EventAttempt) -> Result<()> {
         sql!(self.0, run:
             "INSERT INTO app_events (id, app_id, bot_id, installation_id, message_id, trace_id, kind, peer, event,
                state, attempts, due_at, claimed_until, response_status, response_body, error, duration_ms, socket_due,
@@ -215,9 +215,9 @@ impl AppEvents<'_> {
                response_body = excluded.response_body, error = excluded.error,
                duration_ms = excluded.duration_ms, attempts = app_events.attempts + 1";
             event.id, event.app_id, event.bot_id, event.installation_id, event.message_id, event.trace_id,
-            &event.kind, &event.peer, &event.event, event.now, told.state,
-            told.response_status.map(i64::from), &told.response_body, &told.error,
-            i64::try_from(told.duration_ms).unwrap_or(i64::MAX)
+            &event.kind, &event.peer, &event.event, event.now, attempt.state,
+            attempt.response_status.map(i64::from), &attempt.response_body, &attempt.error,
+            i64::try_from(attempt.duration_ms).unwrap_or(i64::MAX)
         )
     }
 
@@ -273,7 +273,7 @@ impl AppEvents<'_> {
 
     /// Records the outcome of an attempt, and releases the event. An event that the webhook accepted is still written
     /// to an open socket; one that it never accepted counts as delivered if a socket received it.
-    pub async fn settle(&mut self, told: &ToldEvent) -> Result<()> {
+    pub async fn settle(&mut self, attempt: &EventAttempt) -> Result<()> {
         sql!(self.0, run:
             "UPDATE app_events SET
                state = CASE WHEN $2 = 'failed' AND written_at IS NOT NULL THEN 'delivered' ELSE $2 END,
@@ -283,8 +283,8 @@ impl AppEvents<'_> {
                    SELECT 1 FROM app_sockets s WHERE s.until > $3 AND (s.installation_id = app_events.installation_id
                        OR (s.app_id = app_events.app_id AND s.installation_id IS NULL)))))
             WHERE id = $1 AND state = 'pending'";
-            told.id, told.state, told.due_at, told.response_status.map(i64::from), &told.response_body,
-            &told.error, i64::try_from(told.duration_ms).unwrap_or(i64::MAX)
+            attempt.id, attempt.state, attempt.due_at, attempt.response_status.map(i64::from), &attempt.response_body,
+            &attempt.error, i64::try_from(attempt.duration_ms).unwrap_or(i64::MAX)
         )
     }
 

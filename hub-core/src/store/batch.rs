@@ -283,31 +283,31 @@ fn answer_with<T: Send + 'static>(reply: Reply<T>, value: T) -> Pending {
     Box::new(move |failure| {
         let _ = reply.send(match failure {
             None => Ok(value),
-            Some(error) => Err(retell(error)),
+            Some(error) => Err(copy_of(error)),
         });
     })
 }
 
 fn fail<T>(reply: Reply<T>, error: &Error) {
-    let _ = reply.send(Err(retell(error)));
+    let _ = reply.send(Err(copy_of(error)));
 }
 
 /// Answers every command still in the batch with the failure of the whole batch.
 pub(super) fn refuse(batch: &mut Vec<Command>, error: &Error) {
     for command in batch.drain(..) {
         match command {
-            Command::Accept(_, reply) => drop(reply.send(Err(retell(error)))),
-            Command::Finish(_, reply) => drop(reply.send(Err(retell(error)))),
+            Command::Accept(_, reply) => drop(reply.send(Err(copy_of(error)))),
+            Command::Finish(_, reply) => drop(reply.send(Err(copy_of(error)))),
             Command::BeginSend(_, reply) | Command::SettleSend(_, reply) => {
-                drop(reply.send(Err(retell(error))));
+                drop(reply.send(Err(copy_of(error))));
             }
-            Command::Run(_, reply) => drop(reply.send(Err(retell(error)))),
+            Command::Run(_, reply) => drop(reply.send(Err(copy_of(error)))),
         }
     }
 }
 
 /// The same failure for another caller; the cause was logged once, by the committer.
-fn retell(error: &Error) -> Error {
+fn copy_of(error: &Error) -> Error {
     if is_fatal(error) {
         // To the caller the store is gone; what it was doing may be right, and is done after the next start.
         return Error::new(ErrorCode::Unavailable, "the storage failed").with_retry_after(PROBE_INTERVAL);

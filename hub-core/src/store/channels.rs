@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result},
     id::{BotId, ChannelId, UserId},
     model::{
-        channel::{Aftermath, ChannelHealth, ChannelRecord, ChannelTotals, NewKey},
+        channel::{AfterChange, ChannelHealth, ChannelRecord, ChannelTotals, NewKey},
         trace::DeliveryState,
         user::UserStatus,
     },
@@ -234,12 +234,12 @@ impl Channels<'_> {
     }
 
     /// Writes what a caller may change about a channel. What the delivery counts (`last_seq` and the like) is
-    /// left alone; with [`Aftermath::RestartWebhook`] it is forgotten that the webhook failed for long.
+    /// left alone; with [`AfterChange::RestartWebhook`] it is forgotten that the webhook failed for long.
     ///
     /// # Errors
     /// A constraint error when the bot has another channel with the handle.
-    pub async fn update(&mut self, channel: &ChannelRecord, aftermath: Aftermath) -> Result<()> {
-        let restart = aftermath == Aftermath::RestartWebhook;
+    pub async fn update(&mut self, channel: &ChannelRecord, after_change: AfterChange) -> Result<()> {
+        let restart = after_change == AfterChange::RestartWebhook;
         sql!(self.0, update "channels":
             name = &channel.name, handle = &channel.handle, enabled = channel.enabled, filter = &channel.filter,
             websocket = &channel.websocket, ilink = &channel.ilink, webhook = &channel.webhook,

@@ -1,4 +1,4 @@
-//! Books about messages: what was sent, acknowledged, received and told, kept by four parties that know nothing of
+//! Books about messages: what was sent, acknowledged, received and reported, kept by four parties that know nothing of
 //! each other, and compared at the end.
 //!
 //! A message is named by its *payload*, a text that occurs once. A *lane* is what has to stay in order, for
@@ -27,7 +27,7 @@ pub enum Repeats {
 
 /// The outcome of a message at a sink, as the hub reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
+pub enum Reported {
     /// The sink has it.
     Delivered,
     /// It was given up.
@@ -45,7 +45,7 @@ pub struct Ledger {
     sent: HashMap<String, Sent>,
     acknowledged: HashSet<String>,
     received: Vec<Receipt>,
-    told: HashMap<Entry, Told>,
+    reported: HashMap<Entry, Reported>,
     crashes: Vec<Timestamp>,
 }
 
@@ -106,8 +106,8 @@ impl Ledger {
     }
 
     /// The outcome of a message, as the hub reports it.
-    pub fn told(&mut self, sink: &str, payload: &str, told: Told) {
-        self.told.insert(Entry::new(sink, payload), told);
+    pub fn reported(&mut self, sink: &str, payload: &str, reported: Reported) {
+        self.reported.insert(Entry::new(sink, payload), reported);
     }
 
     /// The hub was ended without warning.

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_end_is_waited_for_no_longer_than_asked() {
+    async fn a_wait_ends_at_its_timeout() {
         let shop = Receiver::new();
         let hub = TestHub::builder().receiver("shop.test", &shop).start().await;
         let (ada, eve) = (hub.register("ada").await, hub.register("eve").await);

@@ -3,7 +3,7 @@
 use std::{num::NonZeroUsize, path::PathBuf};
 
 use hub_core::{
-    backup::{Nightly, Shelf, TimeOfDay},
+    backup::{BackupTarget, Nightly, TimeOfDay},
     media::{MediaConfig, S3Config},
     secret::Secret,
     store::StoreConfig,
@@ -68,11 +68,11 @@ impl S3Service {
     ///
     /// # Errors
     /// Half a sentence that follows the text.
-    pub fn shelf(&self, text: &str) -> Result<Shelf, String> {
+    pub fn target(&self, text: &str) -> Result<BackupTarget, String> {
         match Url::parse(text) {
-            Ok(address) if address.scheme() == "s3" => self.bucket(&address).map(Shelf::Bucket),
+            Ok(address) if address.scheme() == "s3" => self.bucket(&address).map(BackupTarget::Bucket),
             _ if text.contains("://") => Err("must be a folder, or like s3://bucket/prefix".to_owned()),
-            _ => Ok(Shelf::Folder(PathBuf::from(text))),
+            _ => Ok(BackupTarget::Folder(PathBuf::from(text))),
         }
     }
 }
@@ -81,7 +81,7 @@ impl S3Service {
 #[derive(Debug, Clone)]
 pub struct BackupSettings {
     /// Where they lie.
-    pub shelf: Shelf,
+    pub target: BackupTarget,
     at: TimeOfDay,
     keep: NonZeroUsize,
     passphrase: Option<Secret>,
@@ -90,30 +90,30 @@ pub struct BackupSettings {
 impl BackupSettings {
     /// `None` unless a place for them is set.
     pub(super) fn read(reader: &mut Reader, service: &S3Service, store: &StoreConfig) -> Option<Self> {
-        let shelf = reader.optional("backup_to", |text| service.shelf(text));
+        let target = reader.optional("backup_to", |text| service.target(text));
         let at = reader.number("backup_at", "a time in UTC, like 03:00");
         let keep = reader.number("backup_keep", "a number of backups from 1 on");
         let passphrase = reader.secret("backup_passphrase");
-        let shelf = shelf?;
+        let target = target?;
         if matches!(store, StoreConfig::Postgres(_)) {
             let reason = "PostgreSQL is backed up by its own tools (pg_dump); leave it out";
             reader.problem("backup_to", reason);
         }
-        if matches!(shelf, Shelf::Bucket(_)) && passphrase.is_none() {
+        if matches!(target, BackupTarget::Bucket(_)) && passphrase.is_none() {
             let text = format!(
                 "{}: set backup_passphrase; without it, anyone who reads the bucket has every bot's login",
                 reader.origin("backup_to")
             );
             reader.findings.warnings.push(Warning::new("store.backup-sealed", text));
         }
-        Some(Self { shelf, at, keep, passphrase })
+        Some(Self { target, at, keep, passphrase })
     }
 }
 
 impl Config {
     /// The backups that are made each night, when they are wanted.
     pub fn nightly(&self) -> Option<Nightly> {
-        let BackupSettings { shelf, at, keep, passphrase } = self.backup.clone()?;
-        Some(Nightly { home: self.home(), shelf, at, keep, passphrase })
+        let BackupSettings { target, at, keep, passphrase } = self.backup.clone()?;
+        Some(Nightly { home: self.home(), target, at, keep, passphrase })
     }
 }

@@ -328,7 +328,7 @@ fn nightly_backups_require_a_target_and_sqlite() {
     assert!(load(&[], &[], None).unwrap().nightly().is_none(), "off unless a place is set");
     let config = load(&[("backup_to", "/mnt/backup")], &[("HUB_BACKUP_KEEP", "3")], None).unwrap();
     let nightly = config.nightly().unwrap();
-    assert_eq!((nightly.shelf.to_string(), nightly.at.to_string()), ("/mnt/backup".into(), "03:00".into()));
+    assert_eq!((nightly.target.to_string(), nightly.at.to_string()), ("/mnt/backup".into(), "03:00".into()));
     assert_eq!((nightly.keep.get(), nightly.passphrase.is_none()), (3, true));
     let bucket = [
         ("HUB_BACKUP_TO", "s3://backups/hub/"),
@@ -344,7 +344,7 @@ fn nightly_backups_require_a_target_and_sqlite() {
     );
     let sealed = [&bucket[..], &[("HUB_BACKUP_PASSPHRASE", "planted-passphrase")]].concat();
     let sealed = load(&[], &sealed, None).unwrap();
-    assert_eq!(sealed.nightly().unwrap().shelf.to_string(), "s3://backups/hub");
+    assert_eq!(sealed.nightly().unwrap().target.to_string(), "s3://backups/hub");
     assert!(sealed.warnings.iter().all(|warning| !warning.text.contains("backup")), "{:?}", sealed.warnings);
     assert_eq!(effective(&sealed, "backup_passphrase").0, "***");
     assert!(!format!("{sealed:?}").contains("planted"));

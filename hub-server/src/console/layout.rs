@@ -17,8 +17,8 @@ use super::{
     shortcuts, words,
 };
 use crate::{
+    appearance::{Appearance, Language, Theme},
     envelope::ApiError,
-    look::{Language, Look, Theme},
 };
 
 /// Scripts and styles are files of the hub; a script cannot turn text into markup.
@@ -90,7 +90,7 @@ async fn compress(response: &mut Response) {
 }
 
 /// What every document begins with.
-pub(super) fn head(look: Look, title: &str) -> Markup {
+pub(super) fn head(look: Appearance, title: &str) -> Markup {
     html! {
         head {
             meta charset="utf-8";
@@ -200,7 +200,7 @@ fn preferences(ask: &Ask) -> Markup {
     let frame = &ask.words.frame;
     html! {
         details.menu {
-            summary { (Icon::Look) span { (frame.look) } }
+            summary { (Icon::Appearance) span { (frame.look) } }
             form method="post" action=(ask.path) {
                 label for="language" { (frame.language) }
                 select #language name="language" {

@@ -17,11 +17,11 @@ use super::{
 };
 use crate::{
     AppSettings, Client,
+    appearance::Appearance,
     body_cap::BodyCap,
     credentials::{Presented, authenticate_user, cleared_cookie},
     envelope::ApiError,
     headers::RequestId,
-    look::Look,
     rate_limit::RateLimits,
     wire,
 };
@@ -87,7 +87,7 @@ pub(super) struct Ask {
     pub(super) limits: Arc<RateLimits>,
     pub(super) actor: Actor,
     pub(super) client: ClientInfo,
-    pub(super) look: Look,
+    pub(super) look: Appearance,
     pub(super) words: &'static Words,
     pub(super) page: &'static Page,
     /// The path of this request.
@@ -234,7 +234,7 @@ impl Endpoint for Served {
         if !matches!(method, Method::GET | Method::POST) {
             return Err(ApiError::new(ErrorCode::MethodNotAllowed, "the path has no such method").into());
         }
-        let look = Look::of(request.headers());
+        let look = Appearance::of(request.headers());
         let actor = match authenticate(&request).await {
             Ok(actor) => actor,
             Err(error) if is_signed_out(&error) => return signed_out(&mut request, look, &error).await,
@@ -254,7 +254,7 @@ impl Endpoint for Served {
 }
 
 impl Served {
-    fn ask(&self, request: &Request, actor: Actor, look: Look) -> Ask {
+    fn ask(&self, request: &Request, actor: Actor, look: Appearance) -> Ask {
         let query = request.uri().query().unwrap_or_default();
         let settings = request.data::<AppSettings>().expect("every request has the settings").clone();
         Ask {
@@ -323,7 +323,7 @@ fn is_signed_out(error: &ApiError) -> bool {
 
 /// A visitor without a session goes to the sign-in page and comes back. A form is kept: the page contains what was
 /// typed, to be sent again once the visitor has signed in.
-async fn signed_out(request: &mut Request, look: Look, error: &ApiError) -> Result<Response> {
+async fn signed_out(request: &mut Request, look: Appearance, error: &ApiError) -> Result<Response> {
     if *request.method() == Method::GET {
         let back = request.uri().path_and_query().map_or("/console", |path| path.as_str());
         let query =

@@ -9,7 +9,7 @@ use super::{
     layout::{head, send},
     words::{self, Refusals, Words},
 };
-use crate::{envelope::status, look::Look};
+use crate::{appearance::Appearance, envelope::status};
 
 /// Whether a form that was refused for this reason is shown again; other failures have a page of their own.
 pub(super) fn can_be_corrected(error: &Error) -> bool {
@@ -62,7 +62,7 @@ pub(super) fn details(words: &Words, error: &Error, request_id: &str) -> Markup 
 }
 
 /// The page of a failure.
-pub(crate) fn page(look: Look, error: &Error, request_id: &str, is_route: bool) -> Response {
+pub(crate) fn page(look: Appearance, error: &Error, request_id: &str, is_route: bool) -> Response {
     let words = words::of(look.language);
     let (title, said) = match error.code() {
         ErrorCode::NotFound if !is_route => words.refusals.no_page,
@@ -77,7 +77,7 @@ pub(crate) fn page(look: Look, error: &Error, request_id: &str, is_route: bool) 
 }
 
 /// The page for a form of a visitor whose session has ended. It keeps what was typed, except for secrets.
-pub(super) fn signed_out(look: Look, error: &Error, request_id: &str, form: &Submitted) -> Response {
+pub(super) fn signed_out(look: Appearance, error: &Error, request_id: &str, form: &Submitted) -> Response {
     let words = words::of(look.language);
     let (title, said) = words.refusals.signed_out;
     // `api_key` and `auth.secret`, but not `keywords`; `auth.secret.clear` removes one and contains none.
@@ -100,7 +100,7 @@ pub(super) fn signed_out(look: Look, error: &Error, request_id: &str, form: &Sub
 }
 
 /// A document without navigation, for visitors about whom nothing is known.
-fn plain(look: Look, title: &str, main: &Markup) -> Markup {
+fn plain(look: Appearance, title: &str, main: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang=(words::of(look.language).lang) data-theme=(look.theme.as_str()) {

@@ -15,7 +15,7 @@ mod replays;
 
 use super::PAGES;
 use crate::{
-    look::Language,
+    appearance::Language,
     testing::{App, Caller, Reply, bind},
 };
 
@@ -212,7 +212,7 @@ async fn a_bot_is_renamed_and_a_refused_name_is_kept_next_to_its_problem() {
 }
 
 #[tokio::test]
-async fn what_belongs_to_others_looks_like_what_does_not_exist() {
+async fn objects_of_other_users_look_absent() {
     let (app, simulator) = App::with_simulator().await;
     let (ann, bob) = (app.user("ann").await, app.user("bob").await);
     let bot = bind(&ann, &simulator, None).await;

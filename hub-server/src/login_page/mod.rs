@@ -16,7 +16,7 @@ use poem::{
 use serde::Deserialize;
 
 use self::texts::Texts;
-use crate::{AppSettings, console, credentials::Presented, look::Look};
+use crate::{AppSettings, appearance::Appearance, console, credentials::Presented};
 
 mod form;
 mod reset;
@@ -114,7 +114,7 @@ impl Registering {
 /// The words of a page: what the address asks for, else what the browser chose for all pages or prefers.
 fn language(request: &Request, asked: Option<Query<Asked>>) -> &'static Texts {
     let asked = asked.and_then(|asked| asked.0.lang);
-    texts::choose(asked.as_deref(), Look::of(request.headers()).is_chinese())
+    texts::choose(asked.as_deref(), Appearance::of(request.headers()).is_chinese())
 }
 
 fn answer(page: &Markup) -> Response {

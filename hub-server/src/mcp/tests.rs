@@ -210,7 +210,7 @@ async fn pages_of_others_and_names_of_others_do_not_get_in() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_refused() {
+async fn a_malformed_message_is_refused() {
     let fixture = Fixture::new().await;
     let scene = fixture.scene(&ALL).await;
     let send = async |content_type: &'static str, body: String| {

@@ -71,7 +71,7 @@ impl From<tungstenite::Error> for End {
 pub(crate) struct Line {
     socket: Socket,
     clock: Clock,
-    heard_at: Instant,
+    last_received_at: Instant,
     ping_at: Instant,
     bad_frames: u32,
 }
@@ -79,19 +79,19 @@ pub(crate) struct Line {
 impl Line {
     pub(crate) fn new(socket: Socket, clock: &Clock) -> Self {
         let now = clock.instant();
-        Self { socket, clock: clock.clone(), heard_at: now, ping_at: now + PING, bad_frames: 0 }
+        Self { socket, clock: clock.clone(), last_received_at: now, ping_at: now + PING, bad_frames: 0 }
     }
 
     /// The next frame of the client; meanwhile pings and timeouts. May be cancelled.
     pub(crate) async fn receive(&mut self) -> Result<Message, End> {
         loop {
-            let wake_at = self.ping_at.min(self.heard_at + SILENCE);
+            let wake_at = self.ping_at.min(self.last_received_at + SILENCE);
             tokio::select! {
                 biased;
                 () = self.clock.sleep_until(wake_at) => self.check_clock().await?,
                 frame = self.socket.next() => {
                     let frame = frame.ok_or(End::Gone)??;
-                    self.heard_at = self.clock.instant();
+                    self.last_received_at = self.clock.instant();
                     return Ok(frame);
                 }
             }
@@ -100,7 +100,7 @@ impl Line {
 
     async fn check_clock(&mut self) -> Flow {
         let now = self.clock.instant();
-        if now >= self.heard_at + SILENCE {
+        if now >= self.last_received_at + SILENCE {
             return Err(End::Close(TIMEOUT, "nothing was heard for 60 seconds".to_owned()));
         }
         if now >= self.ping_at {

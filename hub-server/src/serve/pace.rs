@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_came_earlier_counts_and_the_total_ends_everything() {
+    async fn earlier_bytes_count_and_the_total_limit_ends_the_connection() {
         let (mut steady, clock) = pace(Some(30 * SECOND));
         steady.add(1024 * 1024);
         for _ in 0..30 {

@@ -36,7 +36,7 @@ pub const ELSEWHERE: &[(&str, u16, &str)] = &[
         409,
         "tests/gateway/refused.rs uploads_are_permitted_for_one_size_and_person_and_the_sink_limits_its_clients",
     ),
-    ("deletePlugin", 409, "hub-server/src/api/plugins/tests.rs what_others_use_is_not_deleted_under_them"),
+    ("deletePlugin", 409, "hub-server/src/api/plugins/tests.rs a_plugin_in_use_is_not_deleted"),
 ];
 
 /// The pair of RFC 7636, appendix B.

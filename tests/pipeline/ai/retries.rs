@@ -48,7 +48,7 @@ async fn a_model_that_hangs_delays_no_webhook_and_times_out() {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again_and_answered_once() {
+async fn a_temporary_failure_is_retried_and_answered_once() {
     let (hub, bot, channel) = scene().await;
     let start = hub.now();
     hub.receiver.then(

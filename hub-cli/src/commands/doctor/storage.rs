@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use hub_core::{
-    backup::{LAST_BACKUP, Shelf, newest_nightly},
+    backup::{BackupTarget, LAST_BACKUP, newest_nightly},
     data_dir,
     hub::WRONG_KEY,
     private_files,
@@ -110,10 +110,10 @@ async fn backup_age(subject: &Subject<'_>, database: &mut Upkeep) -> Outcome {
         return Outcome::skipped(id, "PostgreSQL is backed up with its own tools");
     }
     if let Some(nightly) = subject.config.nightly() {
-        let is_far = !matches!(nightly.shelf, Shelf::Folder(_));
-        return match (subject.args.offline && is_far, &nightly.shelf) {
+        let is_far = !matches!(nightly.target, BackupTarget::Folder(_));
+        return match (subject.args.offline && is_far, &nightly.target) {
             (true, _) => Outcome::skipped(id, "checking a bucket needs a connection"),
-            (false, shelf) => nightly_age(id, shelf).await,
+            (false, target) => nightly_age(id, target).await,
         };
     }
     let noted = database.noted(LAST_BACKUP).await.ok().flatten();
@@ -134,16 +134,16 @@ async fn backup_age(subject: &Subject<'_>, database: &mut Upkeep) -> Outcome {
 }
 
 /// The nightly backups that exist now.
-async fn nightly_age(id: &str, shelf: &Shelf) -> Outcome {
+async fn nightly_age(id: &str, target: &BackupTarget) -> Outcome {
     let advice = "search the log of hub-server for \"the nightly backup failed\"";
-    match newest_nightly(shelf).await {
+    match newest_nightly(target).await {
         Err(error) => Outcome::failed(id, error.message()).advise("check HUB_BACKUP_TO"),
-        Ok(None) => Outcome::warning(id, format!("there is no nightly backup in {shelf}"))
+        Ok(None) => Outcome::warning(id, format!("there is no nightly backup in {target}"))
             .advise("hub-server creates the first one at its start"),
         Ok(Some(at)) if at + MAX_NIGHTLY_AGE < Clock::system().now() => {
-            Outcome::warning(id, format!("the last nightly backup in {shelf} is of {at}")).advise(advice)
+            Outcome::warning(id, format!("the last nightly backup in {target} is of {at}")).advise(advice)
         }
-        Ok(Some(at)) => Outcome::ok(id, format!("the last nightly backup in {shelf} is of {at}")),
+        Ok(Some(at)) => Outcome::ok(id, format!("the last nightly backup in {target} is of {at}")),
     }
 }
 

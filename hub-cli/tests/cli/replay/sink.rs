@@ -67,10 +67,9 @@ impl Sink {
 
     /// Waits until so many came.
     pub fn wait(&self, count: usize) {
-        let patience = std::time::Duration::from_secs(60);
+        let timeout = std::time::Duration::from_secs(60);
         let seen = self.state.seen.lock().unwrap();
-        let (seen, _) =
-            self.state.came.wait_timeout_while(seen, patience, |seen| seen.len() < count).unwrap();
+        let (seen, _) = self.state.came.wait_timeout_while(seen, timeout, |seen| seen.len() < count).unwrap();
         assert!(seen.len() >= count, "only {} requests came", seen.len());
     }
 }

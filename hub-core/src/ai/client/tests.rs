@@ -147,7 +147,7 @@ async fn a_whole_answer_is_understood_too() {
 }
 
 #[tokio::test]
-async fn what_is_no_completion_is_sorted() {
+async fn responses_that_are_no_completion_are_classified() {
     let error = json!({ "error": { "message": "slow down", "type": "x" } }).to_string();
     let piece = "data: {\"choices\":[{\"delta\":{\"content\":\"hel\"}}]}\n\n".to_owned();
     for (answer, class, permanent) in [

@@ -126,14 +126,14 @@ impl Apps<'_> {
             Exchanged::Replayed(ended) => {
                 if let Some(id) = ended {
                     tracing::warn!(app = %app_id, installation = %id, "a code was used twice; its token was ended");
-                    self.ctx.tell_revoked(Revoked::Installation(id));
+                    self.ctx.notify_revoked(Revoked::Installation(id));
                 }
                 return Err(TokenError::InvalidGrant("the code was used before"));
             }
         };
         // A token that the app had there before has ended.
-        self.ctx.tell_revoked(Revoked::Installation(installation_id));
-        self.tell_changed(bot_id, app_id, Changed::Installed);
+        self.ctx.notify_revoked(Revoked::Installation(installation_id));
+        self.notify_changed(bot_id, app_id, Changed::Installed);
         let webhook_secret = self.ctx.sealer.open(&secret_place(app_id), &secrets.webhook_secret)?;
         Ok(Granted { app_token, scopes, installation_id, bot_id, webhook_secret })
     }
@@ -233,7 +233,7 @@ impl Exchange {
             let new =
                 installation::fresh(self.installation_id, &app, code.bot_id, handle, scopes, &self.token);
             installation::insert(tx, everybody, &new, &self.token).await?;
-            installation::tell(tx, &self.ctx, &app, &new, AppEventKind::AppInstalled).await?;
+            installation::notify(tx, &self.ctx, &app, &new, AppEventKind::AppInstalled).await?;
             self.installation_id
         };
         tx.app_codes().note(&self.presented.hash, id, &self.token.hash).await?;

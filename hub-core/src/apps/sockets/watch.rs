@@ -14,7 +14,7 @@ use crate::{
     model::app::Seat,
     store::app_sockets::PulseRow,
     tasks::Tasks,
-    wake::{Heard, Hint},
+    wake::{Hint, ReceivedHint},
 };
 
 /// Time between two looks at everything.
@@ -42,8 +42,8 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn hear(&mut self, heard: &Heard) {
-        match heard.hint {
+    fn receive(&mut self, hint: &ReceivedHint) {
+        match hint.hint {
             Hint::AppEvents => self.events = true,
             Hint::Bot(_) | Hint::Revoked => self.look = true,
             _ => {}
@@ -51,10 +51,10 @@ impl Wanted {
     }
 
     /// Takes what was said meanwhile.
-    fn hear_all(&mut self, hints: &mut Receiver<Heard>) {
+    fn receive_all(&mut self, hints: &mut Receiver<ReceivedHint>) {
         loop {
             match hints.try_recv() {
-                Ok(heard) => self.hear(&heard),
+                Ok(hint) => self.receive(&hint),
                 Err(TryRecvError::Lagged(_)) => self.look = true,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return,
             }
@@ -75,15 +75,15 @@ async fn watch(ctx: Context, tasks: Tasks) {
         tokio::select! {
             biased;
             () = tasks.stop_token().cancelled() => return,
-            heard = hints.recv() => match heard {
-                Ok(heard) => wanted.hear(&heard),
+            hint = hints.recv() => match hint {
+                Ok(hint) => wanted.receive(&hint),
                 Err(RecvError::Lagged(_)) => wanted.look = true,
                 Err(RecvError::Closed) => return,
             },
             () = seats.work() => {}
             () = ctx.clock.sleep_until(look_at), if !seats.is_idle() => {}
         }
-        wanted.hear_all(&mut hints);
+        wanted.receive_all(&mut hints);
         if seats.is_idle() {
             continue;
         }
@@ -149,7 +149,7 @@ async fn look_for_events(ctx: &Context) -> Result<()> {
     for id in ctx.store.read().await?.app_sockets().due(&installations, &apps).await? {
         let seat = id.parse().map(Seat::Installation).or_else(|_| id.parse().map(Seat::App));
         if let Ok(seat) = seat {
-            ctx.node.seats.tell(seat);
+            ctx.node.seats.notify(seat);
         }
     }
     Ok(())

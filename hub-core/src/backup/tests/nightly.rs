@@ -15,15 +15,15 @@ const HOUR: Duration = Duration::from_secs(3_600);
 struct Nights {
     clock: ManualClock,
     counters: Arc<Counters>,
-    shelf: std::path::PathBuf,
+    target: std::path::PathBuf,
 }
 
 impl Nights {
     /// Lets backups be made of a hub while `story` goes on.
     async fn watch(nightly: Nightly, story: impl AsyncFnOnce(&Self)) {
-        let Shelf::Folder(shelf) = &nightly.shelf else { unreachable!() };
+        let BackupTarget::Folder(target) = &nightly.target else { unreachable!() };
         let clock = ManualClock::new(NOON.parse().unwrap());
-        let nights = Self { clock, counters: Arc::default(), shelf: shelf.clone() };
+        let nights = Self { clock, counters: Arc::default(), target: target.clone() };
         let (clock, random) = (Clock::from(nights.clock.clone()), Random::seeded(2));
         tokio::select! {
             never = nightly.run(&clock, &random, &nights.counters) => match never {},
@@ -51,14 +51,14 @@ impl Nights {
     }
 
     fn names(&self) -> Vec<String> {
-        names(&self.shelf)
+        names(&self.target)
     }
 }
 
-fn nightly(home: Home, shelf: &Path, passphrase: Option<&str>) -> Nightly {
+fn nightly(home: Home, target: &Path, passphrase: Option<&str>) -> Nightly {
     Nightly {
         home,
-        shelf: Shelf::Folder(shelf.to_owned()),
+        target: BackupTarget::Folder(target.to_owned()),
         at: "03:00".parse().unwrap(),
         keep: NonZeroUsize::new(2).unwrap(),
         passphrase: passphrase.map(Secret::new),
@@ -68,14 +68,14 @@ fn nightly(home: Home, shelf: &Path, passphrase: Option<&str>) -> Nightly {
 #[tokio::test]
 async fn each_night_has_its_backup_and_the_newest_stay() {
     let (folder, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (home_there, shelf) = (hub(folder.path()).await, folder.path().join("nights"));
-    fs::create_dir(&shelf).unwrap();
+    let (home_there, target) = (hub(folder.path()).await, folder.path().join("nights"));
+    fs::create_dir(&target).unwrap();
     let others = ["hub-20250101T000000Z.tar", "hub-nightly-20990101T030000Z.tar", "notes.txt"];
     let rests = ["hub-nightly-20260131T030000Z.tar.partial", "hub-nightly-20260130T030000Z.tar.partial-db"];
     for name in others.iter().chain(&rests) {
-        fs::write(shelf.join(name), "there before").unwrap();
+        fs::write(target.join(name), "there before").unwrap();
     }
-    Nights::watch(nightly(home_there, &shelf, Some("open sesame")), async |nights| {
+    Nights::watch(nightly(home_there, &target, Some("open sesame")), async |nights| {
         // The first at once, then one a night, also when the hub was busy or asleep at three.
         assert_eq!(nights.rest(1, 0).await, HOUR);
         assert!(nights.names().iter().all(|name| !name.contains("partial")), "{:?}", nights.names());
@@ -86,36 +86,36 @@ async fn each_night_has_its_backup_and_the_newest_stay() {
         nights.later(HOUR, 4, 0).await;
     })
     .await;
-    let mut left = names(&shelf);
+    let mut left = names(&target);
     left.retain(|name| !others.contains(&name.as_str()));
     assert_eq!(left, ["hub-nightly-20260202T090000Z.tar.sealed", "hub-nightly-20260203T030000Z.tar.sealed"]);
-    assert_eq!(names(&shelf).len(), 5, "what others put there stays");
+    assert_eq!(names(&target).len(), 5, "what others put there stays");
     let here = home(new.path());
-    bring_back(&shelf.join(&left[1]), &here, Some("open sesame"), false).await.unwrap();
+    bring_back(&target.join(&left[1]), &here, Some("open sesame"), false).await.unwrap();
     assert_eq!(api_key(&here).await, "sk-secret");
-    let newest = newest_nightly(&Shelf::Folder(shelf)).await.unwrap();
+    let newest = newest_nightly(&BackupTarget::Folder(target)).await.unwrap();
     assert_eq!(newest, Some("2099-01-01T03:00:00Z".parse::<Timestamp>().unwrap()));
 }
 
 #[tokio::test]
 async fn a_night_that_has_its_backup_needs_none_after_a_restart() {
     let folder = tempfile::tempdir().unwrap();
-    let (home, shelf) = (hub(folder.path()).await, folder.path().join("nights"));
+    let (home, target) = (hub(folder.path()).await, folder.path().join("nights"));
     for _ in 0..2 {
-        Nights::watch(nightly(home.clone(), &shelf, None), async |nights| {
+        Nights::watch(nightly(home.clone(), &target, None), async |nights| {
             until("it is at rest", async || nights.clock.waits().first().copied()).await;
         })
         .await;
-        assert_eq!(names(&shelf), ["hub-nightly-20260131T120000Z.tar"]);
+        assert_eq!(names(&target), ["hub-nightly-20260131T120000Z.tar"]);
     }
 }
 
 #[tokio::test]
 async fn a_failure_is_counted_and_tried_again_less_and_less_often() {
     let folder = tempfile::tempdir().unwrap();
-    let (home, shelf) = (hub(folder.path()).await, folder.path().join("nights"));
-    fs::write(&shelf, "in the way").unwrap();
-    Nights::watch(nightly(home, &shelf, None), async |nights| {
+    let (home, target) = (hub(folder.path()).await, folder.path().join("nights"));
+    fs::write(&target, "in the way").unwrap();
+    Nights::watch(nightly(home, &target, None), async |nights| {
         let minute = Duration::from_secs(60);
         let mut pause = nights.rest(0, 1).await;
         assert_eq!(pause, minute);
@@ -124,12 +124,12 @@ async fn a_failure_is_counted_and_tried_again_less_and_less_often() {
             assert_eq!(next, (pause * 2).min(HOUR));
             pause = next;
         }
-        fs::remove_file(&nights.shelf).unwrap();
+        fs::remove_file(&nights.target).unwrap();
         nights.later(pause, 1, 8).await;
         assert_eq!(nights.names().len(), 1);
         // The next failure begins again.
-        fs::remove_dir_all(&nights.shelf).unwrap();
-        fs::write(&nights.shelf, "in the way").unwrap();
+        fs::remove_dir_all(&nights.target).unwrap();
+        fs::write(&nights.target, "in the way").unwrap();
         assert_eq!(nights.later(24 * HOUR, 1, 9).await, minute);
     })
     .await;

@@ -2,7 +2,7 @@
 
 use super::Notes;
 use crate::{
-    app_status::{status_of, tell_status},
+    app_status::{notify_status, status_of},
     bots::{Bots, credentials},
     error::Result,
     id::{BotId, Ids},
@@ -64,7 +64,7 @@ impl Bots<'_> {
         };
         if let Some(bot) = settled? {
             self.ctx.node.wake.hint(Hint::Bot(bot));
-            self.tell_bot(bot, if bot == new_id { BotStatus::Pending } else { BotStatus::Connecting });
+            self.notify_bot(bot, if bot == new_id { BotStatus::Pending } else { BotStatus::Connecting });
         }
         Ok(())
     }
@@ -88,7 +88,7 @@ impl Bots<'_> {
                     for bot in &known {
                         let before = status_of(tx, *bot).await?;
                         if tx.bots().resume(*bot, now).await? {
-                            tell_status(tx, &ids, *bot, before, now).await?;
+                            notify_status(tx, &ids, *bot, before, now).await?;
                             resumed.push(*bot);
                         }
                     }
@@ -108,7 +108,7 @@ impl Bots<'_> {
             .await?;
         for bot in resumed {
             self.ctx.node.wake.hint(Hint::Bot(bot));
-            self.tell_bot(bot, BotStatus::Connecting);
+            self.notify_bot(bot, BotStatus::Connecting);
         }
         Ok(())
     }
@@ -183,7 +183,7 @@ impl Settlement {
     async fn reuse(&self, tx: &mut Tx, bot: BotId) -> Result<()> {
         let before = status_of(tx, bot).await?;
         tx.bots().replace_login(bot, &self.login(bot), self.now).await?;
-        tell_status(tx, &self.ids, bot, before, self.now).await?;
+        notify_status(tx, &self.ids, bot, before, self.now).await?;
         tx.contacts().close_windows(bot).await?;
         if !self.bind.name.is_empty() {
             tx.bots().rename(bot, &self.bind.name).await?;

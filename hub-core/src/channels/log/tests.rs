@@ -224,7 +224,7 @@ async fn a_lagging_listener_is_notified_and_served_from_the_store() {
 }
 
 #[tokio::test]
-async fn what_is_no_longer_kept_is_named() {
+async fn a_gap_names_the_first_entry_that_is_kept() {
     let stage = Stage::new().await;
     stage.write(texts(1..7)).await;
     stage.sql("DELETE FROM messages WHERE content IN ('text 1', 'text 2', 'text 4', 'text 6')").await;
@@ -385,7 +385,7 @@ async fn a_poll_waits_for_the_first_message_and_its_cursor_acknowledges() {
 }
 
 #[tokio::test]
-async fn what_the_bot_sends_is_shown_where_that_is_wanted() {
+async fn outbound_messages_are_shown_where_the_channel_wants_them() {
     let websocket = WebSocketSettings { include_outbound: true, ..WebSocketSettings::default() };
     let stage = Stage::with(NewChannel { websocket, ..NewChannel::named("both ways") }).await;
     stage.write(["hello".to_owned()]).await;

@@ -53,7 +53,7 @@ impl Watch {
                     match heard.map(|heard| (heard.hint, heard.remote)) {
                         Ok((Hint::Bot(bot), _)) => self.live.refresh_bot(bot),
                         Ok((Hint::Log(channel), true)) => drop(self.live.refresh(channel)),
-                        Ok((Hint::Listening(channel), true)) => self.live.heard_of(channel),
+                        Ok((Hint::Listening(channel), true)) => self.live.note_message(channel),
                         Ok(_) => {}
                         Err(RecvError::Lagged(_)) => look_at = clock.instant(),
                         Err(RecvError::Closed) => return,
@@ -77,10 +77,10 @@ impl Watch {
             if self.ctx.store.is_shared() {
                 self.report(
                     "channels with clients could not be announced",
-                    self.tell(now, &mut tell_at).await,
+                    self.notify(now, &mut tell_at).await,
                 );
             } else {
-                self.live.take_untold();
+                self.live.take_unannounced();
             }
             tokio::select! {
                 () = clock.sleep(COLLECT) => {}
@@ -125,9 +125,9 @@ impl Watch {
     }
 
     /// Tells other nodes of new clients at once, of all of them now and then, and learns theirs.
-    async fn tell(&self, now: Instant, tell_at: &mut Instant) -> Result<()> {
-        let untold = self.live.take_untold();
-        if untold.is_empty() && now < *tell_at {
+    async fn notify(&self, now: Instant, tell_at: &mut Instant) -> Result<()> {
+        let unannounced = self.live.take_unannounced();
+        if unannounced.is_empty() && now < *tell_at {
             return Ok(());
         }
         *tell_at = now + ANNOUNCE_INTERVAL;
@@ -140,7 +140,7 @@ impl Watch {
                 })
             })
             .await?;
-        for channel in untold {
+        for channel in unannounced {
             self.ctx.node.wake.hint(Hint::Listening(channel));
         }
         let elsewhere = self.ctx.store.read().await?.log().listened_elsewhere(node, now).await?;

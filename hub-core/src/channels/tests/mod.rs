@@ -172,7 +172,7 @@ async fn lists_are_newest_first_and_counted_with_the_deliveries() {
 }
 
 #[tokio::test]
-async fn what_is_not_yours_does_not_exist() {
+async fn a_channel_of_another_user_does_not_exist() {
     let world = World::new().await;
     let mine = world.create("mine").await.channel.id;
     let eve = user(EVE);

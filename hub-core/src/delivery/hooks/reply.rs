@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_said_to_be_so() {
+    fn an_unreadable_attachment_is_reported() {
         for reply in [
             base64("?", "a.png"),
             base64("data:image/png;base64,?", ""),

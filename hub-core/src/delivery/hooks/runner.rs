@@ -174,7 +174,7 @@ impl<'a> Runner<'a> {
         match self.ctx.store.pause_plugin(channel_id, plugin.version_id, Breaker::reason()).await {
             Ok(true) => {
                 tracing::warn!(%bot_id, %channel_id, plugin = %plugin.plugin_id, "a plugin is stopped in a channel");
-                self.ctx.node.events.tell(Event::PluginPaused {
+                self.ctx.node.events.notify(Event::PluginPaused {
                     bot_id,
                     channel_id,
                     plugin_id: plugin.plugin_id,

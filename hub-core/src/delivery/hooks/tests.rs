@@ -384,7 +384,7 @@ async fn a_published_plugin_behaves_as_its_author_expects() {
 }
 
 #[tokio::test]
-async fn what_is_not_javascript_is_not_submitted() {
+async fn a_source_with_a_syntax_error_is_not_submitted() {
     let scene = Scene::new().await;
     let script =
         "// ==UserScript==\n// @name bad\n// ==/UserScript==\nfunction onRequest() { return ]; }".to_owned();

@@ -215,7 +215,7 @@ impl Outbox {
         }
         failpoint!("outbox.settled", passed);
         let (bot_id, status) = (self.bot.lease.bot_id, state.as_str().into());
-        self.ctx.node.events.tell(Event::Sent { bot_id, message_id: item.message_id, status });
+        self.ctx.node.events.notify(Event::Sent { bot_id, message_id: item.message_id, status });
         Ok(())
     }
 

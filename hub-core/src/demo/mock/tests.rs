@@ -188,7 +188,7 @@ async fn groups_and_files_come_as_their_kinds() {
 }
 
 #[tokio::test]
-async fn what_was_sent_is_forgotten_on_request() {
+async fn recorded_messages_are_deleted_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let world = open(&folder, Some(URL)).await;
     world.done("POST", "event", json!({ "content": "one" })).await;

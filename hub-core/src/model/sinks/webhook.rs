@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_gets_its_default() {
+    fn missing_fields_get_their_defaults() {
         let settings = accepted(r#"{"url":"https://example.com#x"}"#, None);
         let expected = WebhookSettings {
             enabled: true,

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_untouched_and_blank_has_no_parts() {
+    fn a_short_text_is_unchanged_and_a_blank_one_has_no_parts() {
         for text in [" a ", "a\n\n", "```\nopen", "\u{a0}x"] {
             assert_eq!(split(text, 100), [text]);
         }

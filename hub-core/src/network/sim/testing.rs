@@ -120,12 +120,12 @@ impl Rig {
     /// The owner writes, and the bot fetches the permission to answer.
     pub(super) async fn greeted(&self) -> (Bot, String) {
         let bot = self.login(None).await;
-        let token = self.hear(&bot).await;
+        let token = self.receive(&bot).await;
         (bot, token)
     }
 
     /// A context token of the owner.
-    pub(super) async fn hear(&self, bot: &Bot) -> String {
+    pub(super) async fn receive(&self, bot: &Bot) -> String {
         self.sim.say(bot.wx_id(), None, "hello").unwrap();
         let answer = self.poll(bot, "").await;
         answer["msgs"].as_array().unwrap().last().unwrap()["context_token"].as_str().unwrap().to_owned()

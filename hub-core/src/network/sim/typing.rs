@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(none, json!({"ret": -2, "errmsg": "ilink_user_id required"}));
         let early = rig.call("getconfig", &bot, owner.clone()).await;
         assert_eq!(early, json!({"ret": -4, "errmsg": "GetTypingTicket rpc failed"}));
-        rig.hear(&bot).await;
+        rig.receive(&bot).await;
         let ticket = rig.call("getconfig", &bot, owner).await["typing_ticket"].clone();
         let typing = |status: u64, ticket: Value| {
             rig.call(

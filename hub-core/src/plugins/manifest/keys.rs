@@ -161,9 +161,9 @@ impl Reader {
 /// The key that a misspelled one resembles.
 fn meant(written: &str) -> Option<&'static str> {
     let written = written.to_lowercase();
-    let likeness = |key: &&&str| strsim::normalized_damerau_levenshtein(&written, key);
-    let nearest = MEANT.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
-    (likeness(&nearest) >= 0.6).then_some(*nearest)
+    let similarity = |key: &&&str| strsim::normalized_damerau_levenshtein(&written, key);
+    let nearest = MEANT.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)))?;
+    (similarity(&nearest) >= 0.6).then_some(*nearest)
 }
 
 /// A piece of the source in a message.

@@ -46,7 +46,7 @@ fn every_key_of_the_specification_is_read() {
 }
 
 #[test]
-fn what_is_left_out_has_its_default() {
+fn missing_keys_have_their_defaults() {
     for source in [user_script(""), "function onRequest() {}".to_owned(), "// only a comment".to_owned()] {
         let manifest = good(&source);
         assert_eq!(manifest.name, None);

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Entry, Ledger, Receipt, Repeats, Told};
+use super::{Entry, Ledger, Receipt, Repeats, Reported};
 use crate::time::Timestamp;
 
 /// A receiver may look at what a dead process wrote this much after its death.
@@ -50,7 +50,7 @@ impl Ledger {
             ..Findings::default()
         };
         for entry in self.missing() {
-            let given_up = matches!(self.told.get(&entry), Some(Told::GivenUp | Told::Unknown));
+            let given_up = matches!(self.reported.get(&entry), Some(Reported::GivenUp | Reported::Unknown));
             if self.acknowledged.contains(&entry.payload) && !given_up {
                 findings.lost.insert(entry);
             }
@@ -78,7 +78,7 @@ impl Ledger {
             self.look_at(&entry, &receipts, &mut findings);
         }
         let taken = self.taken();
-        let delivered = self.told.iter().filter(|(_, told)| **told == Told::Delivered);
+        let delivered = self.reported.iter().filter(|(_, reported)| **reported == Reported::Delivered);
         findings
             .untrue
             .extend(delivered.map(|(entry, _)| entry).filter(|entry| !taken.contains(entry)).cloned());
@@ -90,12 +90,12 @@ impl Ledger {
         if receipts.iter().any(|receipt| receipt.id != receipts[0].id) {
             findings.renamed.insert(entry.clone());
         }
-        let told = self.told.get(entry).copied();
+        let reported = self.reported.get(entry).copied();
         let taken: Vec<&Receipt> = receipts.iter().copied().filter(|receipt| receipt.taken).collect();
-        let true_to_it = match told {
-            Some(Told::Delivered) => !taken.is_empty(),
-            Some(Told::Unknown) => true,
-            Some(Told::GivenUp | Told::Open) => taken.is_empty(),
+        let true_to_it = match reported {
+            Some(Reported::Delivered) => !taken.is_empty(),
+            Some(Reported::Unknown) => true,
+            Some(Reported::GivenUp | Reported::Open) => taken.is_empty(),
             None => false,
         };
         if !true_to_it {
@@ -137,7 +137,7 @@ impl Findings {
             ("reordered", &self.reordered),
             ("unexplained duplicates", &self.unexplained),
             ("received under two ids", &self.renamed),
-            ("told otherwise by the hub", &self.untrue),
+            ("reported otherwise by the hub", &self.untrue),
             ("repeated to people", &self.repeated),
         ]
     }
@@ -192,7 +192,7 @@ mod tests {
             ledger.acknowledged(payload);
             for sink in ["a", "b"] {
                 ledger.received(receipt(0, sink, payload, true));
-                ledger.told(sink, payload, Told::Delivered);
+                ledger.reported(sink, payload, Reported::Delivered);
             }
         }
         ledger
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_well_is_clean() {
+    fn a_complete_run_has_no_findings() {
         let findings = right().findings();
         assert!(findings.is_clean(0), "{findings}");
         findings.assert_clean(0);
@@ -217,10 +217,10 @@ mod tests {
         assert_eq!(ledger.unacknowledged().into_iter().collect::<Vec<_>>(), ["three"]);
         ledger.acknowledged("three");
         ledger.received(receipt(1, "a", "three", false));
-        ledger.told("a", "three", Told::Open);
+        ledger.reported("a", "three", Reported::Open);
         assert_eq!(set(&ledger.findings().lost), "three@a three@b");
-        ledger.told("a", "three", Told::GivenUp);
-        ledger.told("b", "three", Told::Unknown);
+        ledger.reported("a", "three", Reported::GivenUp);
+        ledger.reported("b", "three", Reported::Unknown);
         assert!(ledger.findings().is_clean(0), "{}", ledger.findings());
         assert_eq!(ledger.missing().len(), 2);
     }
@@ -229,21 +229,21 @@ mod tests {
     fn an_unsent_message_is_a_phantom() {
         let mut ledger = right();
         ledger.received(receipt(1, "a", "made up", true));
-        ledger.told("a", "made up", Told::Delivered);
+        ledger.reported("a", "made up", Reported::Delivered);
         ledger.received(receipt(1, "c", "one", true));
-        ledger.told("c", "one", Told::Delivered);
+        ledger.reported("c", "one", Reported::Delivered);
         assert_eq!(set(&ledger.findings().phantom), "made up@a one@c");
     }
 
     #[test]
-    fn what_comes_after_its_successor_is_reordered() {
+    fn a_message_received_after_its_successor_is_reordered() {
         let mut ledger = right();
         for payload in ["three", "four"] {
             ledger.sent("ann", payload, &["a"], Repeats::AfterCrashes);
-            ledger.told("a", payload, Told::Delivered);
+            ledger.reported("a", payload, Reported::Delivered);
         }
         ledger.sent("bob", "five", &["a"], Repeats::AfterCrashes);
-        ledger.told("a", "five", Told::Delivered);
+        ledger.reported("a", "five", Reported::Delivered);
         // Another lane may go first.
         for (millis, payload) in [(1, "five"), (2, "four"), (3, "three")] {
             ledger.received(receipt(millis, "a", payload, true));
@@ -285,7 +285,7 @@ mod tests {
         for (millis, taken) in [(0, false), (10, false), (20, true)] {
             ledger.received(receipt(millis, "a", "one", taken));
         }
-        ledger.told("a", "one", Told::Delivered);
+        ledger.reported("a", "one", Reported::Delivered);
         assert!(ledger.findings().is_clean(0));
         let mut renamed = receipt(30, "a", "one", true);
         renamed.id = "another".to_owned();
@@ -296,33 +296,33 @@ mod tests {
 
     #[test]
     fn a_false_report_of_the_hub_is_a_finding() {
-        let silent = |told: Option<Told>, taken| {
+        let silent = |reported: Option<Reported>, taken| {
             let mut ledger = Ledger::new("");
             ledger.sent("ann", "one", &["a"], Repeats::AfterCrashes);
             ledger.received(receipt(0, "a", "one", taken));
-            if let Some(told) = told {
-                ledger.told("a", "one", told);
+            if let Some(reported) = reported {
+                ledger.reported("a", "one", reported);
             }
             set(&ledger.findings().untrue)
         };
         assert_eq!(silent(None, true), "one@a", "what arrived has a trace");
-        assert_eq!(silent(Some(Told::GivenUp), true), "one@a");
-        assert_eq!(silent(Some(Told::Open), true), "one@a");
-        assert_eq!(silent(Some(Told::Delivered), false), "one@a");
-        for right in [(Told::Delivered, true), (Told::GivenUp, false), (Told::Open, false)] {
+        assert_eq!(silent(Some(Reported::GivenUp), true), "one@a");
+        assert_eq!(silent(Some(Reported::Open), true), "one@a");
+        assert_eq!(silent(Some(Reported::Delivered), false), "one@a");
+        for right in [(Reported::Delivered, true), (Reported::GivenUp, false), (Reported::Open, false)] {
             assert_eq!(silent(Some(right.0), right.1), "");
         }
         let mut ledger = Ledger::new("");
         ledger.sent("ann", "one", &["a"], Repeats::AfterCrashes);
-        ledger.told("a", "one", Told::Delivered);
-        assert_eq!(set(&ledger.findings().untrue), "one@a", "told of what never arrived");
+        ledger.reported("a", "one", Reported::Delivered);
+        assert_eq!(set(&ledger.findings().untrue), "one@a", "reported of what never arrived");
     }
 
     #[test]
     fn a_repeated_reply_is_a_finding() {
         let mut ledger = Ledger::new("");
         ledger.sent("ann", "hello", &["ann"], Repeats::Never);
-        ledger.told("ann", "hello", Told::Delivered);
+        ledger.reported("ann", "hello", Reported::Delivered);
         ledger.received(receipt(0, "ann", "hello", true));
         assert!(ledger.findings().is_clean(0));
         ledger.crashed(at(1));

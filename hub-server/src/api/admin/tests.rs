@@ -212,7 +212,7 @@ async fn an_invitation_lets_one_person_in() {
 }
 
 #[tokio::test]
-async fn where_registration_is_closed_an_invitation_is_worth_nothing() {
+async fn an_invitation_is_useless_while_registration_is_closed() {
     let app = App::configured(|config| config.registration = hub_core::config::Registration::Closed).await;
     let admin = app.operator_admin("alice").await;
     admin.post("/api/admin/invites", &json!({})).await.error(409, "CONFLICT");

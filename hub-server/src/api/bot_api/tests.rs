@@ -68,7 +68,7 @@ async fn both_dialects_send_and_the_default_receiver_is_the_accounts_person() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_says_why() {
+async fn a_refused_send_reports_the_reason() {
     let fixture = Fixture::new().await;
     let scene = fixture.scene(&ALL).await;
     let closed = scene.send(json!({ "to": "eve", "content": "hi" })).await;
@@ -343,7 +343,7 @@ async fn a_token_is_rejected_after_its_app_is_deleted_replaced_or_disabled() {
 }
 
 #[tokio::test]
-async fn what_an_app_asked_is_in_the_log_of_the_bots_owner() {
+async fn requests_of_an_app_are_in_the_log_of_the_bots_owner() {
     let fixture = Fixture::new().await;
     let scene = fixture.scene(&ALL).await;
     let eve = fixture.app.user("eve").await;

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_refused() {
+    fn a_malformed_frame_is_refused() {
         for text in ["", "7", "[]", "{}", r#"{"type":7}"#, r#"{"type":""}"#, "{\"type\":\"ping\"} x"] {
             assert!(Frame::read(text).is_err(), "{text}");
         }

@@ -157,7 +157,7 @@ async fn a_plugin_is_reviewed_before_others_see_it() {
 }
 
 #[tokio::test]
-async fn what_is_approved_is_what_was_reviewed_and_what_runs() {
+async fn the_approved_version_is_the_reviewed_one_and_runs() {
     let fixture = Fixture::new().await;
     let (ada, bob, eve) = fixture.people().await;
     let first = bob.submit(&script("tagger", "1.0")).await.data().clone();
@@ -307,7 +307,7 @@ async fn a_channels_plugins_have_an_order() {
 }
 
 #[tokio::test]
-async fn what_others_use_is_not_deleted_under_them() {
+async fn a_plugin_in_use_is_not_deleted() {
     let fixture = Fixture::new().await;
     let (ada, bob, eve) = fixture.people().await;
     let made = bob.submit(&script("tagger", "1")).await.data().clone();

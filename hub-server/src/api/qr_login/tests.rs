@@ -66,7 +66,7 @@ async fn a_program_gets_a_key() {
 }
 
 #[tokio::test]
-async fn who_has_only_the_code_learns_nothing() {
+async fn the_code_alone_reveals_nothing() {
     let app = App::with_hub(|builder| builder).await;
     let login = app.stranger().post("/api/auth/qr/generate", &json!({})).await.data().clone();
     let id = login["qr_id"].as_str().unwrap();

@@ -91,7 +91,7 @@ fn captures<'s>(pattern: &str, text: &'s str) -> Option<Vec<&'s str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{console::words::of, look::Language};
+    use crate::{appearance::Language, console::words::of};
 
     fn shown(text: &str) -> String {
         sentence(of(Language::Chinese), text).into_string()

@@ -89,7 +89,12 @@ fn every_code_has_a_page_in_both_languages() {
             let mut headers = poem::http::HeaderMap::new();
             headers.insert("cookie", format!("look={look}").parse().unwrap());
             let error = hub_core::Error::new(code, "a sentence <of> the API").with_hint("do this");
-            let page = crate::console::refusals::page(crate::look::Look::of(&headers), &error, "req_1", true);
+            let page = crate::console::refusals::page(
+                crate::appearance::Appearance::of(&headers),
+                &error,
+                "req_1",
+                true,
+            );
             assert_eq!(page.status(), crate::envelope::status(code));
             let mut page = page;
             let page =

@@ -36,7 +36,7 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
     let words = ask.words.traces;
     let trace = ask.hub.traces().get(&ask.actor, ask.id("bot")?, ask.id("trace")?).await?;
     let chosen =
-        ask.query("step").map(|step| number_of(step, &trace)).transpose()?.or_else(|| telling(&trace));
+        ask.query("step").map(|step| number_of(step, &trace)).transpose()?.or_else(|| most_relevant(&trace));
     let explained = explain(ask, &trace).await?;
     let live = format!("trace:{} sent:{}", trace.trace_id, trace.message_id);
     let main = html! {
@@ -70,7 +70,7 @@ fn number_of(step: &str, trace: &Trace) -> Result<usize, Error> {
 }
 
 /// The step that tells most: the last failed one, or else the last request, or else the last one.
-fn telling(trace: &Trace) -> Option<usize> {
+fn most_relevant(trace: &Trace) -> Option<usize> {
     let last = |is: fn(&hub_core::traces::Step) -> bool| trace.steps.iter().rposition(is);
     last(|step| step.status == TraceStatus::Error)
         .or_else(|| last(|step| matches!(step.name, StepName::Request | StepName::Ai)))

@@ -3,7 +3,7 @@
 
 use hub_core::bots::BotStatus;
 
-use crate::look::Language;
+use crate::appearance::Language;
 
 /// A word without values.
 pub(super) type Text = &'static str;

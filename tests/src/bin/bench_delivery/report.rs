@@ -125,7 +125,7 @@ fn rows(table: &Table) -> Vec<Row> {
     rows
 }
 
-fn flow_rows(name: &str, flow: &Flow, budget: &str, bare: &str, patience: &str) -> Vec<Row> {
+fn flow_rows(name: &str, flow: &Flow, budget: &str, bare: &str, timeout: &str) -> Vec<Row> {
     let name = |what: &str| format!("{name}: {what}");
     let cpu = flow.hub_cpu + flow.database_cpu;
     let parts = if flow.database_cpu > 0.0 {
@@ -138,7 +138,7 @@ fn flow_rows(name: &str, flow: &Flow, budget: &str, bare: &str, patience: &str) 
     let mut rows = vec![
         row(&name("messages"), format!("{} at {:.0}/s", flow.messages, flow.rate), "", ""),
         row(&name("CPU per message"), parts, bare, budget),
-        row(&name("answer to webhook, p50 / p99 / max"), latency, "", patience),
+        row(&name("answer to webhook, p50 / p99 / max"), latency, "", timeout),
         row(&name("commits per message"), commits, "", if budget.is_empty() { "" } else { "< 0.05" }),
         row(&name("RSS"), mib(flow.rss), "", ""),
     ];

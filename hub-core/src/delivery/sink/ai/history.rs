@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_for_the_budget_is_left_out() {
+    fn messages_beyond_the_budget_are_left_out() {
         let long = |text: &str| text.repeat(4 * (MAX_TOKENS / 2));
         let said = [
             row("outbound", &long("a")),

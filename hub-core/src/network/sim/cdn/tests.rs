@@ -46,7 +46,7 @@ fn encode(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_uploaded_is_downloaded_for_a_day() {
+async fn an_uploaded_file_can_be_downloaded_for_a_day() {
     for awkward in [false, true] {
         let rig = Rig::new(SimConfig { awkward_cdn_params: awkward, ..SimConfig::default() });
         let bot = rig.login(None).await;

@@ -81,7 +81,7 @@ async fn a_token_is_good_for_its_bot_and_its_person_only() {
 }
 
 #[tokio::test]
-async fn what_is_malformed_is_refused_and_not_counted() {
+async fn a_malformed_request_is_refused_and_not_counted() {
     let rig = Rig::new(SimConfig::default());
     let (bot, token) = rig.greeted().await;
     let good = || message(bot.owner(), "c", &token, &text_item("x"));
@@ -133,7 +133,7 @@ async fn a_repeated_client_id_is_answered_alike_and_not_delivered() {
     let (other, foreign) = rig.greeted().await;
     assert_ne!(rig.send(&other, "same", &foreign, "x").await["message_id"], first["message_id"]);
     rig.advance(24 * 3600);
-    let token = rig.hear(&bot).await;
+    let token = rig.receive(&bot).await;
     assert_ne!(rig.send(&bot, "same", &token, "one").await["message_id"], first["message_id"]);
 }
 

@@ -31,9 +31,9 @@ use crate::{
         Tag,
         external::{SeeOther, wants_a_page},
     },
+    appearance::Appearance,
     credentials::User,
     envelope::{ApiError, Bare, bare, ok},
-    look::Look,
     wire::{AppId, BotId, FormOrJson, Text},
 };
 
@@ -200,7 +200,7 @@ async fn consent(
     asked: AuthorizationRequest,
 ) -> Result<ConsentAnswer, ApiError> {
     let page = wants_a_page(request.headers());
-    let texts = texts::choose(Look::of(request.headers()));
+    let texts = texts::choose(Appearance::of(request.headers()));
     match hub.apps().authorization(actor, &asked).await {
         Ok(authorization) if page => Ok(ConsentAnswer::page(&authorization, texts)),
         Ok(authorization) => Ok(ConsentAnswer::Told(Box::new(ok(authorization.into())?))),

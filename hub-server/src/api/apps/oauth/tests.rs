@@ -502,7 +502,7 @@ async fn of_twenty_exchanges_one_wins_and_a_replay_ends_its_token() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused_before_it_is_read() {
+async fn a_large_body_is_refused_before_it_is_read() {
     let fixture = Fixture::new().await;
     let scene = fixture.scene().await;
     // The client is unauthenticated until the code is verified.

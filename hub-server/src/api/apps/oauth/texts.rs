@@ -2,7 +2,7 @@
 
 use hub_core::apps::AppScope;
 
-use crate::look::Look;
+use crate::appearance::Appearance;
 
 /// The texts of the page.
 #[derive(Debug, Clone, Copy)]
@@ -72,7 +72,7 @@ const CHINESE: Texts = Texts {
 };
 
 /// The texts in the language of a browser's pages.
-pub(super) fn choose(look: Look) -> &'static Texts {
+pub(super) fn choose(look: Appearance) -> &'static Texts {
     if look.is_chinese() { &CHINESE } else { &ENGLISH }
 }
 

@@ -16,7 +16,7 @@ const SILENT: char = 'a';
 
 /// Language, theme and switches of the pages of one browser.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct Appearance {
     pub(crate) language: Language,
     /// Whether the language was chosen here; otherwise it is the one that the browser prefers.
     is_chosen: bool,
@@ -81,7 +81,7 @@ impl Theme {
     }
 }
 
-impl Look {
+impl Appearance {
     /// The look of the browser that sends these headers.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut parts = cookie(headers, COOKIE).unwrap_or_default().splitn(3, '.');
@@ -131,9 +131,9 @@ impl Look {
 mod tests {
     use super::*;
 
-    fn look(cookie: &str, accepted: &str) -> Look {
+    fn look(cookie: &str, accepted: &str) -> Appearance {
         let pairs = [(header::COOKIE, cookie), (header::ACCEPT_LANGUAGE, accepted)];
-        Look::of(&pairs.into_iter().map(|(name, value)| (name, value.parse().unwrap())).collect())
+        Appearance::of(&pairs.into_iter().map(|(name, value)| (name, value.parse().unwrap())).collect())
     }
 
     #[test]
