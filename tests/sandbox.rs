@@ -6,3 +6,4 @@ mod boundaries;
 mod confinement;
 mod generated;
 mod stage;
+mod together;

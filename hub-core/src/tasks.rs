@@ -10,7 +10,10 @@ use std::{
 };
 
 use tokio::{sync::Semaphore, task::JoinHandle};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{TaskTracker, task_tracker::TaskTrackerToken},
+};
 
 use crate::{
     error::{Error, Result},
@@ -64,6 +67,11 @@ impl Tasks {
             }
             ended.ok()
         }))
+    }
+
+    /// Counts as a running task until it is dropped.
+    pub fn token(&self) -> TaskTrackerToken {
+        self.tracker.token()
     }
 
     /// Restarts `make()`'s future whenever it panics, after a second, until the tasks are asked to stop.

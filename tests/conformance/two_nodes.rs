@@ -1,7 +1,7 @@
 //! Several hubs on one PostgreSQL database. Nodes go by the database's clock, which no one moves by hand: these
 //! run on the machine's, with a short lease.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use hub_core::{
     access::Actor,
@@ -91,6 +91,46 @@ async fn r15_a_second_node_does_not_poll_and_takes_over_when_the_first_is_dead()
     nodes.hears("after the first").await;
     assert_eq!(violations(), 0);
     second.shutdown().await;
+    nodes.remove().await;
+}
+
+#[tokio::test]
+async fn nodes_share_their_bots_evenly_and_deliver_each_message_once_meanwhile() {
+    let Some(nodes) = Nodes::start().await else { return };
+    let mut bots = vec![nodes.bot.clone()];
+    for _ in 0..8 {
+        let bot = nodes.first.bind(&nodes.ada).await;
+        nodes.first.webhook_channel(&nodes.ada, bot.id, "all", hook()).await;
+        bots.push(bot);
+    }
+    let mut others = Vec::new();
+    for seed in [2, 3] {
+        others.push(nodes.first.another().seed(seed).start().await);
+    }
+    let mut written = Vec::new();
+    until("each node has three bots", async || {
+        let mut counts = BTreeMap::<Option<String>, usize>::new();
+        for bot in &bots {
+            let text = format!("{} {}", bot.wx_id, written.len());
+            nodes.stage.sim.say(&bot.wx_id, None, &text).unwrap();
+            written.push(text);
+            let status = nodes.first.hub().bots().status(&nodes.ada, bot.id).await.unwrap();
+            *counts.entry(status.poller_node).or_default() += 1;
+        }
+        (counts.into_values().collect::<Vec<_>>() == [3, 3, 3]).then_some(())
+    })
+    .await;
+    let texts = || nodes.receiver.texts().into_iter().filter(|text| text != "hello").collect::<Vec<_>>();
+    until("all have arrived", async || (texts().len() >= written.len()).then_some(())).await;
+    for bot in &bots {
+        let of_bot = |texts: &[String]| -> Vec<String> {
+            texts.iter().filter(|text| text.starts_with(&format!("{} ", bot.wx_id))).cloned().collect()
+        };
+        assert_eq!(of_bot(&texts()), of_bot(&written));
+    }
+    for mut node in others {
+        node.shutdown().await;
+    }
     nodes.remove().await;
 }
 

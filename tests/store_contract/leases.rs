@@ -17,6 +17,7 @@ contract!("leases": {
     a_bot_shows_its_nodes_name_or_id => [acquire],
     released_leases_are_free_at_once => [release, void_all],
     a_released_lease_is_free_unless_it_was_lost => [give_up],
+    bots_are_handed_over_to_a_living_node => [shares, hand_over],
     only_the_holder_gets_the_work => [work],
     bots_with_unclaimed_work_are_found => [with_work],
     the_database_answers => [ping, database_now],
@@ -78,6 +79,46 @@ async fn every_bot_goes_to_one_of_many_nodes(db: &Db) {
     }
     assert_eq!(held, bots.len());
     second.close().await;
+}
+
+async fn bots_are_handed_over_to_a_living_node(db: &Db) {
+    let owner = db.user("ada").await;
+    for _ in 0..3 {
+        db.bot(owner).await;
+    }
+    let mut nodes: [NodeId; 2] = [db.ids.next(), db.ids.next()];
+    nodes.sort();
+    let shares =
+        async |after: Duration| db.store.read().await.unwrap().leases().shares(START + after).await.unwrap();
+    // A database of one node at a time has no shares.
+    let expected = |counts: [usize; 2]| {
+        let counts = nodes.into_iter().zip(counts).collect::<Vec<_>>();
+        if db.store.is_shared() { counts } else { Vec::new() }
+    };
+    let taken = acquire(db, nodes[0], Duration::ZERO, 9).await;
+    assert_eq!(shares(Duration::ZERO).await, [], "one node has all");
+    acquire(db, nodes[1], Duration::ZERO, 0).await;
+    assert_eq!(shares(Duration::ZERO).await, expected([3, 0]));
+    assert_eq!(shares(LEASE).await, [], "no node is alive");
+    let leases =
+        |fence| taken[..2].iter().map(move |(bot, _)| Lease { bot_id: *bot, fence }).collect::<Vec<_>>();
+    let hand_over = async |fence, after| {
+        let (leases, to) = (leases(fence), nodes[1]);
+        commit!(db, |tx| tx.leases().hand_over(&leases, to, START + after).await).unwrap();
+    };
+    hand_over(9, Duration::ZERO).await;
+    assert_eq!(shares(Duration::ZERO).await, expected([3, 0]), "they are not held under this lease");
+    hand_over(1, Duration::ZERO).await;
+    hand_over(1, Duration::ZERO).await;
+    assert_eq!(shares(Duration::ZERO).await, expected([1, 2]), "once");
+    let mut held = db.store.read().await.unwrap().leases().held(nodes[1]).await.unwrap();
+    held.sort_by_key(|lease| lease.bot_id);
+    let mut moved = leases(2);
+    moved.sort_by_key(|lease| lease.bot_id);
+    assert_eq!(held, moved);
+    hand_over(2, LEASE).await;
+    assert_eq!(shares(Duration::ZERO).await, expected([1, 0]), "a dead node gets none");
+    assert!(db.store.read().await.unwrap().leases().any_free(START).await.unwrap());
 }
 
 async fn a_lease_runs_out_and_the_fence_grows(db: &Db) {

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard},
 };
 
 use super::{bot::BotWork, queue::Queue};
@@ -22,6 +22,8 @@ pub(super) struct Bots {
     answered: Mutex<HashMap<BotId, Answered>>,
     /// Bots whose backlog could not be read, or that have deliveries of which it is unknown who holds them.
     uncertain: Mutex<BTreeSet<BotId>>,
+    /// Bots that are being handed over to another node.
+    moving: Mutex<HashSet<BotId>>,
     /// Bots that violated an invariant: nothing runs for them on this node until its next start.
     stopped: Mutex<HashSet<BotId>>,
 }
@@ -35,8 +37,36 @@ impl Bots {
         self.held.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    pub(super) fn holds(&self, id: BotId) -> bool {
+    /// Whether a bot is worked for, being handed over, or stopped.
+    pub(super) fn is_known(&self, id: BotId) -> bool {
         self.held.read().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
+            || self.moving().contains(&id)
+            || self.is_stopped(id)
+    }
+
+    /// Removes this many bots, to be handed over to another node.
+    pub(super) fn move_away(&self, count: usize) -> Vec<Arc<BotWork>> {
+        let mut held = self.write();
+        let moved: Vec<_> = std::iter::from_fn(|| held.pop_last()).take(count).map(|(_, bot)| bot).collect();
+        self.moving().extend(moved.iter().map(|bot| bot.lease.bot_id));
+        moved
+    }
+
+    /// Notes that bots were handed over.
+    pub(super) fn moved(&self, bots: &[Arc<BotWork>]) {
+        let mut moving = self.moving();
+        for bot in bots {
+            moving.remove(&bot.lease.bot_id);
+        }
+    }
+
+    /// Whether no bot is being handed over.
+    pub(super) fn are_all_staying(&self) -> bool {
+        self.moving().is_empty()
+    }
+
+    fn moving(&self) -> MutexGuard<'_, HashSet<BotId>> {
+        self.moving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn is_empty(&self) -> bool {

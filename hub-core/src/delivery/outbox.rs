@@ -56,6 +56,8 @@ struct Outbox {
 struct Sending {
     /// People being written to.
     busy: HashSet<String>,
+    /// Whether the last rounds left items out: of people being written to, or more than they may start.
+    left_out: bool,
     /// When each person was last written to, within the span that bursts are counted over.
     recent: HashMap<String, VecDeque<Instant>>,
     /// Until when the trace of each item says that it waits for the limit on recent sends.
@@ -117,6 +119,7 @@ impl Outbox {
         // What is read about people who are being written to may be older than the outcome.
         let writing = self.state().busy.clone();
         let items = store.open_items(self.bot.lease.bot_id, &self.rules, store.now(), MAX_PER_ROUND).await?;
+        self.state().left_out |= items.len() >= MAX_PER_ROUND as usize;
         let mut by_peer: Vec<(String, Vec<OpenItem>)> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         for item in items {
@@ -129,20 +132,28 @@ impl Outbox {
         for (peer, items) in by_peer {
             {
                 let mut state = self.state();
-                if state.busy.len() >= MAX_CONCURRENT_PEERS {
-                    return Ok(()); // Each one that ends starts another round.
-                }
-                if writing.contains(&peer) || !state.busy.insert(peer.clone()) {
+                let is_full = state.busy.len() >= MAX_CONCURRENT_PEERS;
+                if is_full || state.busy.contains(&peer) {
+                    // One that ends starts another round.
+                    state.left_out = true;
+                    if is_full {
+                        return Ok(());
+                    }
                     continue;
                 }
+                if writing.contains(&peer) {
+                    // It ended meanwhile.
+                    self.bot.outbox_ready.notify_one();
+                    continue;
+                }
+                state.busy.insert(peer.clone());
             }
             let outbox = Arc::clone(self);
             self.bot.tasks.spawn("send", async move {
                 let busy = Busy { outbox: &outbox, peer: &peer };
                 let went_through = outbox.send_in_order(items).await;
                 drop(busy);
-                if went_through {
-                    // More may have come for this person, or for one there was no slot for.
+                if went_through && std::mem::take(&mut outbox.state().left_out) {
                     outbox.bot.outbox_ready.notify_one();
                 }
             });

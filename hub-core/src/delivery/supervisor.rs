@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, future::join_all, stream};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::{
@@ -54,6 +54,10 @@ use crate::{
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Bots taken over in one round.
 const MAX_ACQUIRED: u32 = 100;
+/// Bots handed over to other nodes in one round.
+const MAX_MOVED: usize = 100;
+/// Pause after a handover that could not be stored.
+const HANDOVER_PAUSE: Duration = Duration::from_secs(1);
 /// Bots that are taken over at the same time. Each reads with one connection to the database.
 const MAX_CONCURRENT_TAKEOVERS: usize = 4;
 
@@ -258,7 +262,7 @@ impl Supervisor {
         let lease = self.ctx.config.lease;
         let (before, validity) = (self.shared_clock.followed(), Validity::of(lease, &self.ctx.clock));
         let name = &self.ctx.config.node_name;
-        let Extended { held, is_full, followed, step } =
+        let Extended { held, is_full, followed, step, surplus } =
             self.ctx.store.extend_leases(self.node, name, lease, before, MAX_ACQUIRED).await?;
         if let Some(step) = step {
             tracing::warn!(by_ms = step.by(), "the clock was set; due times are moved along");
@@ -266,7 +270,25 @@ impl Supervisor {
         }
         self.shared_clock.follow(followed);
         self.hold(held, validity).await;
+        self.share(surplus);
         Ok(is_full)
+    }
+
+    /// Hands bots over that are beyond this node's share, so that all nodes have about as many. Their work ends first: no
+    /// message is attempted twice for it.
+    fn share(&self, surplus: Vec<(NodeId, usize)>) {
+        // One handover at a time, since the bots of the last one still count as ours.
+        if surplus.is_empty() || !self.bots.are_all_staying() {
+            return;
+        }
+        let mut left = MAX_MOVED;
+        for (to, count) in surplus {
+            let moved = self.bots.move_away(count.min(left));
+            left -= moved.len();
+            let (ctx, bots, queue) = (self.ctx.clone(), Arc::clone(&self.bots), Arc::clone(&self.queue));
+            self.tasks
+                .spawn("handover of bots", async move { hand_over(&ctx, &bots, &queue, moved, to).await });
+        }
     }
 
     /// Makes the running bots equal to the held leases.
@@ -282,7 +304,7 @@ impl Supervisor {
             self.queue.forget(|job| job.bot_id == bot_id && job.fence == before);
         }
         self.validity.set(validity);
-        let is_new = |lease: &Lease| !self.bots.holds(lease.bot_id) && !self.bots.is_stopped(lease.bot_id);
+        let is_new = |lease: &Lease| !self.bots.is_known(lease.bot_id);
         let new: Vec<Lease> = held.into_iter().filter(is_new).collect();
         if self.ctx.store.is_shared() && new.iter().any(|lease| lease.fence > 1) {
             // Events of the node that had the bot may not have been sent.
@@ -344,4 +366,24 @@ impl Supervisor {
         }
         Ok(())
     }
+}
+
+/// Ends the work for bots, then gives their leases to another node.
+async fn hand_over(ctx: &WorkContext, bots: &Bots, queue: &Queue, moved: Vec<Arc<BotWork>>, to: NodeId) {
+    for bot in &moved {
+        bot.tasks.stop();
+    }
+    // What does not end in time is fenced, and attempted again by the other node.
+    join_all(moved.iter().map(|bot| bot.tasks.wait(&ctx.clock, ctx.config.drain))).await;
+    queue.forget(|job| moved.iter().any(|bot| bot.lease.bot_id == job.bot_id));
+    let leases: Vec<Lease> = moved.iter().map(|bot| bot.lease.clone()).collect();
+    // Their work cannot go on here: deliveries count as held in memory until the fence grows.
+    while let Err(error) = ctx.store.hand_over(leases.clone(), to).await {
+        tracing::warn!(%error, "bots could not be handed over; retrying");
+        ctx.clock.sleep(HANDOVER_PAUSE).await;
+    }
+    tracing::info!(bots = moved.len(), %to, "bots were handed over to another node");
+    bots.moved(&moved);
+    // The other node learns of them, and this one whether there are more.
+    ctx.node.wake.hint(Hint::Released);
 }

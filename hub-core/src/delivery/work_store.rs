@@ -31,7 +31,7 @@ use crate::{
         deliveries::{Finished, JobRow},
         due::Followed,
         inbox::{Accept, Accepted},
-        leases::{Extended, Lease, WorkRow},
+        leases::{self, Extended, Lease, WorkRow},
         media::{MediaRow, SettledMedia},
         outbox::NewOutbound,
         sending::{Begun, OpenItem, Settled},
@@ -55,6 +55,8 @@ pub trait WorkStore: FileStore {
     async fn release_leases(&self, node: NodeId) -> Result<()>;
     /// Gives one lease back, as if its holder had died.
     async fn give_up_lease(&self, lease: &Lease) -> Result<()>;
+    /// Gives bots to another node, or to none if that one is dead. May be repeated.
+    async fn hand_over(&self, leases: Vec<Lease>, to: NodeId) -> Result<()>;
     /// Whether a bot has no holder.
     async fn any_free_bot(&self, now: Timestamp) -> Result<bool>;
     /// Moves due times along with a step of the shared clock since `before`, extends the leases of a node, then takes
@@ -185,6 +187,11 @@ impl WorkStore for Store {
         self.write(move |tx| async move { tx.leases().give_up(&lease).await }.boxed()).await
     }
 
+    async fn hand_over(&self, leases: Vec<Lease>, to: NodeId) -> Result<()> {
+        let now = self.now();
+        self.write(move |tx| async move { tx.leases().hand_over(&leases, to, now).await }.boxed()).await
+    }
+
     async fn extend_leases(
         &self,
         node: NodeId,
@@ -203,7 +210,8 @@ impl WorkStore for Store {
                 let taken = tx.leases().acquire(node, &name, now, until, take).await?;
                 let is_full = taken.len() >= take as usize;
                 held.extend(taken);
-                Ok(Extended { held, is_full, followed, step })
+                let surplus = leases::surplus(node, &tx.leases().shares(now).await?);
+                Ok(Extended { held, is_full, followed, step, surplus })
             }
             .boxed()
         });

@@ -142,6 +142,7 @@ impl Worker {
         let Some(bot) = self.bots.get(job.bot_id).filter(|bot| bot.lease.fence == job.fence) else {
             return Attempted::Left;
         };
+        let _running = bot.tasks.token();
         // After a sleep, or while the store does not respond, nothing is sent until the lease is renewed.
         if !bot.wait_for_lease().await {
             return Attempted::Left; // The holder of the lease finds the row.

@@ -5,10 +5,13 @@
 //! worker ▶ hub   ready, fetch, done
 //! ```
 //!
+//! A worker makes the runs of one frame one after another, and reports them in one write. It may leave out the last ones:
+//! `ready` ends the frame.
+//!
 //! The hub believes a worker nothing: a frame that is too large, is no JSON, comes at the wrong time or breaks a cap
 //! is a crash of the worker.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, time::Duration};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
@@ -25,21 +28,25 @@ use super::{
 pub(super) const MAX_TO_WORKER: usize = 16 << 20;
 /// Largest frame from a worker: a result of 512 KiB, escaped.
 pub(super) const MAX_FROM_WORKER: usize = 4 << 20;
+/// After this time a worker makes no further run of a frame, so that other tenants wait no longer.
+pub(super) const FRAME_TIME: Duration = Duration::from_millis(20);
+/// Bytes of outcomes after which a worker makes no further run of a frame: the hub reads them at once.
+pub(super) const FRAME_SIZE: usize = 256 << 10;
 
 /// From the hub to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ToWorker<'a> {
-    /// Make a run, or compile the source only when there is no input.
+    /// Make a run of the source with each input, or compile it only when there is none.
     Run {
-        /// Its number; what comes back carries it.
+        /// Number of the first run; the next ones follow it. What comes back carries the number of its run.
         id: u64,
         /// Hash of the source.
         hash: [u8; 32],
         /// The source, unless this worker was given it before.
         source: Option<Cow<'a, str>>,
         /// What the hook is called with.
-        input: Option<Box<Cow<'a, HookInput>>>,
+        inputs: Vec<Cow<'a, HookInput>>,
     },
     /// The answer to a fetch.
     Answer {
@@ -56,7 +63,7 @@ pub(super) enum ToWorker<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FromWorker {
-    /// It waits for work: at its start, and after it cleaned up after a run.
+    /// It waits for work: at its start, and after it cleaned up after the runs of a frame.
     Ready {
         /// Whether system calls are filtered.
         filtered: bool,
@@ -122,18 +129,32 @@ impl HookOutcome {
         Ok(outcome)
     }
 
-    pub(super) fn check(&self) -> Result<(), Malformed> {
-        let replies = self.replies.iter().map(|reply| match reply {
+    fn size_of_replies(&self) -> usize {
+        let sizes = self.replies.iter().map(|reply| match reply {
             Reply::Text(text) | Reply::DataUri(text) => text.len(),
             Reply::File { base64, filename } => base64.len() + filename.len(),
             Reply::Forward => 0,
         });
-        let long = |reply: &Reply| matches!(reply, Reply::Text(text) if text.len() > MAX_REPLY_TEXT);
-        let logs: usize = self.logs.iter().map(|line| line.text.len()).sum();
-        let request = self.request.as_ref().map_or(0, |request| {
+        sizes.sum()
+    }
+
+    fn size_of_request(&self) -> usize {
+        self.request.as_ref().map_or(0, |request| {
             let headers: usize = request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
             request.url.len() + request.method.len() + headers + request.body.text().len()
-        });
+        })
+    }
+
+    /// Bytes of what the hook left, without log and error, which are small.
+    pub(super) fn size(&self) -> usize {
+        self.size_of_replies()
+            + self.size_of_request()
+            + self.state.as_ref().map_or(0, |state| state.get().len())
+    }
+
+    pub(super) fn check(&self) -> Result<(), Malformed> {
+        let long = |reply: &Reply| matches!(reply, Reply::Text(text) if text.len() > MAX_REPLY_TEXT);
+        let logs: usize = self.logs.iter().map(|line| line.text.len()).sum();
         let state = self.state.as_ref().map_or("null", |state| state.get());
         let body = match self.request.as_ref().map(|request| &request.body) {
             Some(Body::Json(json)) => json.get(),
@@ -145,11 +166,11 @@ impl HookOutcome {
             .map_or(0, |error| error.message.len().max(error.stack.as_ref().map_or(0, String::len)));
         let fits = self.replies.len() <= MAX_REPLIES
             && !self.replies.iter().any(long)
-            && replies.sum::<usize>() <= MAX_RESULT
+            && self.size_of_replies() <= MAX_RESULT
             && self.logs.len() <= MAX_LOG_LINES
             && logs <= MAX_LOG_BYTES
             && self.request.as_ref().is_none_or(|request| request.headers.len() <= MAX_HEADERS)
-            && request <= MAX_RESULT + MAX_ERROR_TEXT
+            && self.size_of_request() <= MAX_RESULT + MAX_ERROR_TEXT
             && state.len() <= MAX_STATE
             && error <= 2 * MAX_ERROR_TEXT
             && engine::usable(state)

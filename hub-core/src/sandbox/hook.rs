@@ -181,6 +181,11 @@ impl HookInput {
         }
     }
 
+    /// Whether it may share a frame with other runs: what it does is in its outcome, so it can be made twice.
+    pub(super) fn may_run_together(&self) -> bool {
+        !self.grants.fetch && !self.measure
+    }
+
     /// `onResponse` with everything else at its default.
     pub fn on_response(msg: Box<RawValue>, request: PluginRequest, response: PluginResponse) -> Self {
         Self { hook: Hook::OnResponse, response: Some(response), ..Self::on_request(msg, request) }

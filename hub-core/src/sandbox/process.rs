@@ -17,8 +17,8 @@ use tokio::{
 
 use super::{
     Deadline, SandboxFault, WORKER_ARGUMENT, WorkerProgram,
-    frame::{self, FromWorker, MAX_FROM_WORKER, MAX_TO_WORKER, ToWorker},
-    gate::FetchGate,
+    frame::{self, FRAME_TIME, FromWorker, MAX_FROM_WORKER, MAX_TO_WORKER, Malformed, ToWorker},
+    gate::{FetchGate, NoFetch},
     hook::{ErrorKind, HookInput, HookOutcome, Limits, MAX_FETCHES, ScriptError, Source},
     watchdog::TIMED_OUT,
 };
@@ -114,32 +114,15 @@ impl Worker {
         gate: &dyn FetchGate,
         clock: &Clock,
     ) -> Result<HookOutcome, SandboxFault> {
-        self.runs += 1;
-        let id = u64::from(self.runs);
-        let new = self.known.insert(source.hash());
-        let job = ToWorker::Run {
-            id,
-            hash: source.hash(),
-            source: new.then(|| source.text().into()),
-            input: input.map(|input| Box::new(Cow::Borrowed(input))),
-        };
-        let Ok(job) = frame::encode(&job, MAX_TO_WORKER) else {
-            self.known.remove(&source.hash());
+        let Ok(job) = self.job(source, input.as_slice()) else {
             let error = ScriptError::new(ErrorKind::Output, "the message is too large for a plugin");
             return Ok(HookOutcome { error: Some(error), ..HookOutcome::default() });
         };
         let limit = input.map_or(Limits::default().timeout, |input| input.limits.timeout);
-        let deadline = Deadline::in_(limit);
-        // Until it has answered, also when the caller gives up in the middle.
-        self.ready = false;
-        self.sound = false;
-        match clock.timeout(limit + GRACE, self.converse(id, &job, gate, deadline)).await {
-            Some(Ok(outcome)) => {
-                let kind = outcome.error.as_ref().map(|error| error.kind);
-                // Then it ends by itself.
-                self.sound = !matches!(kind, Some(ErrorKind::Timeout | ErrorKind::Memory));
-                Ok(outcome)
-            }
+        let (deadline, mut outcomes) = (Deadline::in_(limit), Vec::with_capacity(1));
+        let run = self.converse(&job, gate, deadline, &mut outcomes);
+        match clock.timeout(limit + GRACE, run).await {
+            Some(Ok(())) => Ok(outcomes.pop().unwrap_or_default()),
             Some(Err(reason)) => match self.terminate(&reason, clock).await {
                 Termination { ended: Ended::TimedOut, .. } => {
                     Ok(failed(deadline, ScriptError::timeout(limit)))
@@ -156,25 +139,81 @@ impl Worker {
         }
     }
 
-    /// Sends the job, answers fetches, waits for the outcome.
+    /// Makes runs that fetch nothing, in one frame. Returns the outcomes of the first ones: the others were not made, or one
+    /// of them ended the worker.
+    pub(super) async fn run_together(
+        &mut self,
+        source: &Source,
+        inputs: &[&HookInput],
+        clock: &Clock,
+    ) -> Vec<HookOutcome> {
+        let (Ok(job), mut outcomes) = (self.job(source, inputs), Vec::with_capacity(inputs.len())) else {
+            return Vec::new();
+        };
+        let longest = inputs.iter().map(|input| input.limits.timeout).max().unwrap_or_default();
+        let limit = FRAME_TIME + longest + GRACE;
+        let run = self.converse(&job, &NoFetch, Deadline::in_(limit), &mut outcomes);
+        match clock.timeout(limit, run).await {
+            Some(Ok(())) => {}
+            Some(Err(reason)) => drop(self.terminate(&reason, clock).await),
+            None => drop(self.child.kill().await),
+        }
+        outcomes
+    }
+
+    /// The frame of runs, which count as made.
+    fn job(&mut self, source: &Source, inputs: &[&HookInput]) -> Result<Job, Malformed> {
+        let first = u64::from(self.runs) + 1;
+        let runs = inputs.len().max(1);
+        let new = self.known.insert(source.hash());
+        let frame = ToWorker::Run {
+            id: first,
+            hash: source.hash(),
+            source: new.then(|| source.text().into()),
+            inputs: inputs.iter().map(|input| Cow::Borrowed(*input)).collect(),
+        };
+        let frame = frame::encode(&frame, MAX_TO_WORKER);
+        if frame.is_err() && new {
+            self.known.remove(&source.hash());
+        }
+        self.runs = self.runs.saturating_add(u32::try_from(runs).unwrap_or(u32::MAX));
+        Ok(Job { first, runs, frame: frame? })
+    }
+
+    /// Sends the job, answers fetches, waits for the outcomes.
     async fn converse(
         &mut self,
-        id: u64,
-        job: &[u8],
+        job: &Job,
         gate: &dyn FetchGate,
         deadline: Deadline,
-    ) -> Result<HookOutcome, String> {
-        let mut to_write = BytesMut::from(job);
+        outcomes: &mut Vec<HookOutcome>,
+    ) -> Result<(), String> {
+        // Until it has answered, also when the caller gives up in the middle.
+        self.ready = false;
+        self.sound = false;
+        let mut to_write = BytesMut::from(&*job.frame);
         let mut fetches = FuturesUnordered::new();
         let mut count = 0;
         loop {
             tokio::select! {
                 message = self.output.next() => match message? {
-                    FromWorker::Done { id: done, outcome } if done == id => {
+                    FromWorker::Done { id, outcome } if id == job.first + outcomes.len() as u64 => {
                         outcome.check().map_err(|malformed| malformed.to_string())?;
-                        return Ok(outcome);
+                        let kind = outcome.error.as_ref().map(|error| error.kind);
+                        // Then it ends by itself.
+                        let is_broken = matches!(kind, Some(ErrorKind::Timeout | ErrorKind::Memory));
+                        outcomes.push(outcome);
+                        if is_broken || outcomes.len() == job.runs {
+                            self.sound = !is_broken;
+                            return Ok(());
+                        }
                     }
-                    FromWorker::Fetch { id: of, fetch, call } if of == id && count < MAX_FETCHES => {
+                    // It made no more runs.
+                    FromWorker::Ready { .. } if !outcomes.is_empty() => {
+                        (self.ready, self.sound) = (true, true);
+                        return Ok(());
+                    }
+                    FromWorker::Fetch { id, fetch, call } if id == job.first && job.runs == 1 && count < MAX_FETCHES => {
                         count += 1;
                         fetches.push(async move { (fetch, gate.fetch(call, deadline.left()).await) });
                     }
@@ -185,7 +224,7 @@ impl Worker {
                     written.map_err(|error| error.to_string())?;
                 }
                 Some((fetch, answer)) = fetches.next() => {
-                    let answer = ToWorker::Answer { id, fetch, answer };
+                    let answer = ToWorker::Answer { id: job.first, fetch, answer };
                     let frame = frame::encode(&answer, MAX_TO_WORKER).map_err(|malformed| malformed.to_string())?;
                     to_write.extend_from_slice(&frame);
                 }
@@ -213,6 +252,15 @@ impl Worker {
         tracing::warn!(reason, ended, complaint, "a plugin worker ended");
         Termination { ended: how, fault: SandboxFault::Crashed(format!("{reason} ({ended})")) }
     }
+}
+
+/// Runs that a worker is to make.
+struct Job {
+    /// Number of the first one.
+    first: u64,
+    /// How many; one when the source is only compiled.
+    runs: usize,
+    frame: Vec<u8>,
 }
 
 /// A worker that is gone.

@@ -2,6 +2,7 @@
 //! ends the process, since the engine cannot be stopped everywhere.
 
 use std::{
+    borrow::Cow,
     cell::RefCell,
     fs::File,
     io::{self, BufReader, Read, Write},
@@ -15,9 +16,9 @@ use std::{
 use super::{
     Deadline, WORKER_ARGUMENT,
     engine::{self, Host, Output},
-    frame::{self, FromWorker, MAX_FROM_WORKER, MAX_TO_WORKER, ToWorker},
+    frame::{self, FRAME_SIZE, FRAME_TIME, FromWorker, MAX_FROM_WORKER, MAX_TO_WORKER, ToWorker},
     gate::{FetchAnswer, FetchCall},
-    hook::{ErrorKind, HookOutcome, Limits},
+    hook::{ErrorKind, HookInput, HookOutcome, Limits, ScriptError},
     lockdown,
     watchdog::Watchdog,
 };
@@ -55,7 +56,7 @@ fn serve() -> io::Result<i32> {
     lockdown::drop_descriptors();
     lockdown::limit()?;
     let (input, output) = lockdown::pipes()?;
-    let output = Pipe(Arc::new(Mutex::new(output)));
+    let output = Pipe(Arc::new(Mutex::new(Unsent { file: output, frames: Vec::new() })));
     let watchdog = Watchdog::start(output.clone())?;
     let engine = thread::Builder::new().stack_size(STACK).spawn(move || {
         let filtered = lockdown::filter();
@@ -67,22 +68,42 @@ fn serve() -> io::Result<i32> {
 
 /// The way to the hub, for both threads.
 #[derive(Clone)]
-pub(super) struct Pipe(Arc<Mutex<File>>);
+pub(super) struct Pipe(Arc<Mutex<Unsent>>);
+
+struct Unsent {
+    file: File,
+    /// Frames that are sent with the next one.
+    frames: Vec<u8>,
+}
+
+impl Unsent {
+    fn add(&mut self, message: &FromWorker) -> bool {
+        let frame = frame::encode(message, MAX_FROM_WORKER);
+        frame.map(|frame| self.frames.extend_from_slice(&frame)).is_ok()
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        self.file.write_all(&std::mem::take(&mut self.frames))
+    }
+}
 
 impl Pipe {
-    /// Sends a frame; a hub that is gone needs no worker.
-    fn send(&self, message: &FromWorker) {
-        let Ok(frame) = frame::encode(message, MAX_FROM_WORKER) else { process::exit(PANICKED) };
-        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if file.write_all(&frame).is_err() {
+    /// Sends a frame, or keeps it to be sent with the next one; a hub that is gone needs no worker.
+    fn send(&self, message: &FromWorker, at_once: bool) {
+        let mut unsent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !unsent.add(message) {
+            process::exit(PANICKED);
+        }
+        if at_once && unsent.send().is_err() {
             process::exit(0);
         }
     }
 
     /// Sends a frame unless another one is being sent.
     pub(super) fn try_send(&self, message: &FromWorker) {
-        if let (Ok(frame), Ok(mut file)) = (frame::encode(message, MAX_FROM_WORKER), self.0.try_lock()) {
-            let _ = file.write_all(&frame);
+        if let Ok(mut unsent) = self.0.try_lock() {
+            unsent.add(message);
+            let _ = unsent.send();
         }
     }
 }
@@ -99,43 +120,74 @@ impl Worker {
         let Self { input, output, watchdog } = self;
         let link = Rc::new(RefCell::new(Link { input, output: output.clone(), id: 0 }));
         loop {
-            output.send(&FromWorker::Ready { filtered });
+            output.send(&FromWorker::Ready { filtered }, true);
             let read = link.borrow_mut().read();
             match read {
-                Some(ToWorker::Run { id, hash, source, input }) => {
-                    let timeout =
-                        input.as_ref().map_or(Limits::default().timeout, |input| input.limits.timeout);
-                    let deadline = Deadline::in_(timeout);
-                    let made = Output::new();
-                    watchdog.arm(id, deadline, made.clone());
-                    link.borrow_mut().id = id;
-                    let report = |outcome: HookOutcome| {
-                        watchdog.disarm();
-                        let broken = outcome.error.as_ref().is_some_and(|error| {
-                            matches!(error.kind, ErrorKind::Timeout | ErrorKind::Memory)
-                        });
-                        output.send(&FromWorker::Done { id, outcome });
-                        if broken {
-                            process::exit(0);
-                        }
-                    };
-                    // Known to this process already when it comes without its text.
-                    match engine::compile(hash, source.as_deref().unwrap_or_default()) {
-                        Err(error) => report(HookOutcome {
-                            error: Some(error),
-                            duration: deadline.elapsed(),
-                            ..HookOutcome::default()
-                        }),
-                        Ok(_) if input.is_none() => report(HookOutcome::default()),
-                        Ok(program) => {
-                            let Some(input) = input else { continue };
-                            engine::run(program, &input, deadline, &made, Rc::clone(&link) as _, report);
-                        }
-                    }
+                Some(ToWorker::Run { id, hash, source, inputs }) => {
+                    let runs = Runs { output: &output, watchdog: &watchdog, link: &link };
+                    runs.make(id, || engine::compile(hash, source.as_deref().unwrap_or_default()), &inputs);
                 }
                 // To a fetch of a run that is over.
                 Some(ToWorker::Answer { .. }) => {}
                 None => return,
+            }
+        }
+    }
+}
+
+/// The runs of one frame.
+struct Runs<'w> {
+    output: &'w Pipe,
+    watchdog: &'w Watchdog,
+    link: &'w Rc<RefCell<Link>>,
+}
+
+impl Runs<'_> {
+    /// Makes the runs one after another. Those that are left when the time of the frame is over, or the outcomes have
+    /// become large, are not made.
+    fn make(
+        &self,
+        first: u64,
+        compile: impl Fn() -> Result<engine::Program, ScriptError>,
+        inputs: &[Cow<'_, HookInput>],
+    ) {
+        let (frame, mut size) = (Deadline::in_(FRAME_TIME), 0);
+        // Compiling only is a run without an input.
+        let runs = inputs.iter().map(Some).chain(inputs.is_empty().then_some(None));
+        let last = inputs.len().saturating_sub(1);
+        for ((id, run), input) in (first..).zip(0..).zip(runs) {
+            let limit = input.map_or(Limits::default().timeout, |input| input.limits.timeout);
+            let (deadline, made) = (Deadline::in_(limit), Output::new());
+            self.watchdog.arm(id, deadline, made.clone());
+            self.link.borrow_mut().id = id;
+            let mut is_last = true;
+            let mut report = |outcome: HookOutcome| {
+                self.watchdog.disarm();
+                let broken = outcome
+                    .error
+                    .as_ref()
+                    .is_some_and(|error| matches!(error.kind, ErrorKind::Timeout | ErrorKind::Memory));
+                size += outcome.size();
+                is_last = run == last || broken || frame.over() || size > FRAME_SIZE;
+                self.output.send(&FromWorker::Done { id, outcome }, is_last);
+                if broken {
+                    process::exit(0);
+                }
+            };
+            // Known to this process already when it comes without its text.
+            match (compile(), input) {
+                (Err(error), _) => report(HookOutcome {
+                    error: Some(error),
+                    duration: deadline.elapsed(),
+                    ..HookOutcome::default()
+                }),
+                (Ok(_), None) => report(HookOutcome::default()),
+                (Ok(program), Some(input)) => {
+                    engine::run(program, input, deadline, &made, Rc::clone(self.link) as _, report);
+                }
+            }
+            if is_last {
+                return;
             }
         }
     }
@@ -161,7 +213,7 @@ impl Link {
 
 impl Host for Link {
     fn fetch(&mut self, number: u32, call: FetchCall) {
-        self.output.send(&FromWorker::Fetch { id: self.id, fetch: number, call });
+        self.output.send(&FromWorker::Fetch { id: self.id, fetch: number, call }, true);
     }
 
     /// Waits without looking at the time, which the watchdog does.

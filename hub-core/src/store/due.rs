@@ -180,7 +180,11 @@ impl Noted {
                 // and another node has followed the first alone.
                 let (change, known_ms) = (before.reading.change_to(reading), self.moved_ms - before.moved_ms);
                 let expected = Timestamp::from_millis(change.expected.as_millis() + known_ms);
-                Some(Step { expected, ..change })
+                let step = Step { expected, ..change };
+                // A node that started meanwhile found the clock ahead and took that for a downtime: what waits goes by the
+                // clock after the step already, and is due early.
+                let is_followed = step.by() > 0 && self.seen_at > expected + SMALLEST_STEP;
+                Some(step).filter(|_| !is_followed)
             }
             None => Some(Step { expected: self.seen_at.max(now), now, within: Duration::ZERO }),
         };
@@ -335,6 +339,29 @@ mod tests {
         assert_eq!(step.map(Step::by), Some(-3_600_000));
         let (_, step) = Noted::from(slept).follow(Some(slept), reading(SECOND * 64, NOW));
         assert_eq!(step, None);
+    }
+
+    #[test]
+    fn a_step_forward_that_a_new_node_took_for_a_downtime_is_moved_by_by_no_node() {
+        let at = Clock::from(ManualClock::new(NOW)).instant();
+        let reading = |after: Duration, wall: Timestamp| Reading { at: at + after, wall: wall + after };
+        let (first, _) = Noted { seen_at: NOW, moved_ms: 7 }.follow(None, reading(Duration::ZERO, NOW));
+        let ahead = NOW + HOUR;
+        let (new, step) = Noted::from(first).follow(None, reading(SECOND, ahead));
+        assert_eq!(step, None);
+        let mut noted = Noted::from(new);
+        let (mut first, mut new) = (first, new);
+        for after in (4..20).step_by(4).map(|seconds| SECOND * seconds) {
+            let step;
+            (first, step) = noted.follow(Some(first), reading(after, ahead));
+            assert_eq!((step, first.moved_ms), (None, 7));
+            let step;
+            (new, step) = Noted::from(first).follow(Some(new), reading(after + SECOND, ahead));
+            assert_eq!((step, new.moved_ms), (None, 7));
+            noted = new.into();
+        }
+        let (_, step) = noted.follow(Some(first), reading(SECOND * 24, ahead + HOUR));
+        assert_eq!(step.map(Step::by), Some(3_600_000), "the next one is");
     }
 
     #[test]

@@ -44,6 +44,23 @@ pub struct Extended {
     pub followed: Followed,
     /// A step by which due times were moved.
     pub step: Option<Step>,
+    /// The bots that it has beyond its share: to which node, and how many.
+    pub surplus: Vec<(NodeId, usize)>,
+}
+
+/// The bots that a node has beyond its share of all, given how many each living node has: how many of them go to each
+/// node that lacks some.
+pub(crate) fn surplus(node: NodeId, counts: &[(NodeId, usize)]) -> Vec<(NodeId, usize)> {
+    let all: usize = counts.iter().map(|(_, count)| count).sum();
+    let own = counts.iter().find(|(of, _)| *of == node).map_or(0, |(_, count)| *count);
+    let nodes = counts.len().max(1);
+    let (mut left, share) = (own.saturating_sub(all.div_ceil(nodes)), all / nodes);
+    let lacking = counts.iter().filter(|(of, _)| *of != node).map(|(of, count)| {
+        let moved = share.saturating_sub(*count).min(left);
+        left -= moved;
+        (*of, moved)
+    });
+    lacking.filter(|(_, moved)| *moved > 0).collect()
 }
 
 /// The bots that no living node has, after `FROM`; `$1` is the time. `$dead` compares their node with those whose lease
@@ -129,6 +146,40 @@ impl Leases<'_> {
             "SELECT id AS bot_id, lease_fence AS fence FROM bots WHERE lease_owner = $1";
             node
         )
+    }
+
+    /// How many bots each living node has; nothing on SQLite, where one node has them all.
+    pub async fn shares(&mut self, now: Timestamp) -> Result<Vec<(NodeId, usize)>> {
+        if matches!(self.0, Conn::Sqlite(_)) {
+            return Ok(Vec::new());
+        }
+        let nodes: Vec<NodeId> =
+            sql!(self.0, values: "SELECT id FROM nodes WHERE lease_until > $1 ORDER BY id"; now)?;
+        // One node needs no count of its bots.
+        if nodes.len() < 2 {
+            return Ok(Vec::new());
+        }
+        let rows: Vec<(NodeId, i64)> = sql!(self.0, all:
+            "SELECT n.id, (SELECT COUNT(*) FROM bots WHERE lease_owner = n.id)
+            FROM nodes n WHERE n.lease_until > $1 ORDER BY n.id";
+            now
+        )?;
+        Ok(rows.into_iter().map(|(node, count)| (node, usize::try_from(count).unwrap_or(0))).collect())
+    }
+
+    /// Gives bots to another node, which finds them when it next extends its lease; to none if that node is dead. Those that
+    /// are not held under these leases any more are left alone, so that this may be repeated.
+    pub async fn hand_over(&mut self, leases: &[Lease], to: NodeId, now: Timestamp) -> Result<()> {
+        failpoint!("lease.hand_over");
+        for lease in leases {
+            sql!(self.0, run:
+                "UPDATE bots SET lease_owner = (SELECT id FROM nodes WHERE id = $3 AND lease_until > $4),
+                    lease_fence = lease_fence + 1
+                WHERE id = $1 AND lease_fence = $2";
+                lease.bot_id, lease.fence, to, now
+            )?;
+        }
+        Ok(())
     }
 
     /// Gives every bot of a node back.
@@ -261,3 +312,27 @@ pub(super) const BOTS_WITH_DELIVERIES: &str = bots_with_open!(
         AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $2 OR d.due_at > $3))"
 );
 pub(super) const BOTS_WITH_ITEMS: &str = bots_with_open!("outbox", "('queued', 'sending')", "");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_hands_over_what_is_beyond_its_share() {
+        let node = |number| NodeId::from_u128(number);
+        let of = |own: u128, counts: &[usize]| -> Vec<(u128, usize)> {
+            let counts: Vec<_> = (0..).zip(counts).map(|(number, count)| (node(number), *count)).collect();
+            surplus(node(own), &counts).into_iter().map(|(to, moved)| (to.as_u128(), moved)).collect()
+        };
+        assert_eq!(of(0, &[10, 0]), [(1, 5)]);
+        assert_eq!(of(1, &[10, 0]), []);
+        assert_eq!(of(0, &[9, 0, 0]), [(1, 3), (2, 3)]);
+        assert_eq!(of(0, &[7, 5, 0]), [(2, 3)]);
+        assert_eq!(of(1, &[7, 5, 0]), [(2, 1)]);
+        // As even as it can be.
+        assert_eq!(of(0, &[2, 1, 1]), []);
+        assert_eq!(of(0, &[1, 0]), []);
+        assert_eq!(of(0, &[4]), []);
+        assert_eq!(of(0, &[]), []);
+    }
+}

@@ -34,7 +34,7 @@ use crate::{
         deliveries::{Finished, JobRow},
         due::{Followed, Reading},
         inbox::{Accept, Accepted},
-        leases::{Extended, Lease, WorkRow},
+        leases::{self, Extended, Lease, WorkRow},
         media::{MediaRow, SettledMedia},
         outbox::NewOutbound,
         sending::{Begun, OpenItem, Settled},
@@ -186,6 +186,11 @@ impl WorkStore for ModelStore {
         self.write("give up lease", move |tables| tables.give_up_lease(&lease)).await
     }
 
+    async fn hand_over(&self, leases: Vec<Lease>, to: NodeId) -> Result<()> {
+        let clock = self.clock.clone();
+        self.write("hand over", move |tables| tables.hand_over(&leases, to, read(&clock).wall)).await
+    }
+
     async fn extend_leases(
         &self,
         node: NodeId,
@@ -200,7 +205,8 @@ impl WorkStore for ModelStore {
             let reading = read(&clock);
             let (followed, step) = tables.follow_clock(before, reading);
             let held = tables.extend_leases(node, reading.wall, reading.wall + lease);
-            Extended { held, is_full: false, followed, step }
+            let surplus = leases::surplus(node, &tables.shares(reading.wall));
+            Extended { held, is_full: false, followed, step, surplus }
         })
         .await
     }

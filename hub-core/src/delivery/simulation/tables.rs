@@ -85,6 +85,8 @@ pub struct Tables {
     pub outbox: BTreeMap<OutboxId, Item>,
     contacts: BTreeMap<(BotId, String), Contact>,
     clock: Option<Noted>,
+    /// The nodes, and when their leases end.
+    nodes: BTreeMap<NodeId, Timestamp>,
     /// Grants of each bot's lease, by node: how often each may rightly deliver one message.
     pub grants: BTreeMap<(BotId, NodeId), usize>,
 }

@@ -355,11 +355,13 @@ impl World {
         for (id, delivery) in &self.tables.deliveries {
             if !delivery.is_over() {
                 let Delivery { row, state, claim, .. } = delivery;
-                unsettled.push(format!("{} is {state:?}, {id}, claim {claim}", row.message.content));
+                let (text, due) = (&row.message.content, row.due_at);
+                unsettled.push(format!("{text} is {state:?}, {id}, claim {claim}, due {due}"));
             }
         }
         for item in self.tables.outbox.values().filter(|item| item.is_open()) {
-            unsettled.push(format!("reply {:?} is {}", item.open.text, item.open.state));
+            let (text, state, due) = (&item.open.text, item.open.state, item.open.due_at);
+            unsettled.push(format!("reply {text:?} is {state}, due {due}"));
         }
         unsettled
     }

@@ -56,19 +56,14 @@ pub fn float(count: u64) -> f64 {
 
 impl Meter {
     pub async fn start(stage: &Stage<'_>, hub: &Hub) -> Self {
-        Self {
-            hub: hub.process.cpu(),
-            database: stage.place.cpu(),
-            commits: hub.commits().await,
-            began: now_us(),
-        }
+        Self { hub: hub.cpu(), database: stage.place.cpu(), commits: hub.commits().await, began: now_us() }
     }
 
     /// Reads everything again, once every message has arrived.
     pub async fn read(self, stage: &Stage<'_>, hub: &Hub, messages: u64) -> Result<Flow> {
         // What follows the last arrival, its commit for one, belongs to the messages too.
         Clock::system().sleep(Duration::from_millis(500)).await;
-        let hub_cpu = hub.process.cpu().saturating_sub(self.hub);
+        let hub_cpu = hub.cpu().saturating_sub(self.hub);
         let database_cpu = stage.place.cpu().saturating_sub(self.database);
         let commits = match (self.commits, hub.commits().await) {
             (Some(before), Some(after)) => Some((after - before) / float(messages)),
@@ -89,7 +84,7 @@ impl Meter {
             hub_cpu: share(hub_cpu, messages),
             database_cpu: share(database_cpu, messages),
             commits,
-            rss: hub.process.rss(),
+            rss: hub.rss(),
             order_breaks,
             repeated: repeated.saturating_sub(messages * (stage.options.channels - 1)),
         })

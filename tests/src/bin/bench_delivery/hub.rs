@@ -31,11 +31,15 @@ pub struct Setup {
     /// Where no one listens.
     pub dead: String,
     pub log: String,
+    /// How many nodes run.
+    pub nodes: usize,
 }
 
 /// A hub that is ready.
 pub struct Hub {
     pub process: Process,
+    /// The other nodes of the same hub.
+    others: Vec<Hub>,
     pub url: String,
     metrics: String,
     /// From the start of the process to the first `/readyz` that says yes.
@@ -43,8 +47,16 @@ pub struct Hub {
 }
 
 impl Setup {
-    /// Starts the hub and waits until it is ready.
+    /// Starts the hub and waits until each of its nodes is ready.
     pub async fn start(&self) -> Result<Hub> {
+        let mut hub = self.start_node().await?;
+        while hub.others.len() + 1 < self.nodes {
+            hub.others.push(self.start_node().await?);
+        }
+        Ok(hub)
+    }
+
+    async fn start_node(&self) -> Result<Hub> {
         let (port, metrics) = (free_address().await?, free_address().await?);
         let mut variables = vec![
             ("HUB_LISTEN", port.clone()),
@@ -67,7 +79,7 @@ impl Setup {
             Clock::system().sleep(Duration::from_millis(2)).await;
         }
         let ready_after = Duration::from_micros(now_us() - started);
-        Ok(Hub { process, url: format!("http://{port}"), metrics, ready_after })
+        Ok(Hub { process, others: Vec::new(), url: format!("http://{port}"), metrics, ready_after })
     }
 }
 
@@ -76,11 +88,35 @@ async fn is_ready(address: &str) -> bool {
 }
 
 impl Hub {
+    fn nodes(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.others)
+    }
+
+    /// Processor time of all nodes so far.
+    pub fn cpu(&self) -> Duration {
+        self.nodes().map(|node| node.process.cpu()).sum()
+    }
+
+    /// Memory of the largest node, in bytes.
+    pub fn rss(&self) -> u64 {
+        self.nodes().map(|node| node.process.rss()).max().unwrap_or_default()
+    }
+
     /// Transactions committed so far; `None` when the hub does not tell.
     pub async fn commits(&self) -> Option<f64> {
-        let answer = ask(&self.metrics, "/metrics").await.ok()?;
-        let line = answer.lines().find(|line| line.starts_with("hub_store_commits_total"))?;
-        line.split_whitespace().nth(1)?.parse().ok()
+        let mut commits = 0.0;
+        for node in self.nodes() {
+            let answer = ask(&node.metrics, "/metrics").await.ok()?;
+            let line = answer.lines().find(|line| line.starts_with("hub_store_commits_total"))?;
+            commits += line.split_whitespace().nth(1)?.parse::<f64>().ok()?;
+        }
+        Some(commits)
+    }
+
+    /// Ends all nodes, and waits until they have.
+    pub fn terminate(self) -> Result<()> {
+        let others = self.others.into_iter().map(Self::terminate);
+        others.chain([self.process.terminate()]).collect()
     }
 }
 

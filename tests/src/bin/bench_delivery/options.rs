@@ -96,6 +96,9 @@ pub struct Options {
     /// Channels per bot; each has every message.
     #[arg(long, default_value_t = 1)]
     pub channels: u64,
+    /// Nodes that share the bots, on PostgreSQL.
+    #[arg(long, default_value_t = 1)]
+    pub nodes: usize,
     /// People who write to each bot.
     #[arg(long, default_value_t = 50)]
     pub conversations: u64,

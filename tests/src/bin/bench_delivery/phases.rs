@@ -27,7 +27,7 @@ pub async fn measure(options: &Options, program: &Path, database: Database) -> R
     }
     starts.sort();
     Clock::system().sleep(Duration::from_secs(3)).await;
-    let idle_rss = hub.process.rss();
+    let idle_rss = hub.rss();
     if options.attach {
         writeln!(std::io::stdout(), "the hub is process {}; press Enter", hub.process.id)?;
         std::io::stdin().read_line(&mut String::new())?;

@@ -48,10 +48,10 @@ type Row = [String; 4];
 /// Prints everything.
 pub fn print(options: &Options, tables: &[Table]) -> Result<()> {
     let mut text = String::new();
-    let Options { bots, channels, conversations, seconds, .. } = options;
+    let Options { bots, channels, conversations, nodes, seconds, .. } = options;
     writeln!(
         text,
-        "{bots} bot(s) × {channels} channel(s), {conversations} conversations per bot, texts of 500 bytes, \
+        "{nodes} node(s), {bots} bot(s) × {channels} channel(s), {conversations} conversations per bot, texts of 500 bytes, \
          signed webhooks, {seconds} s; {}",
         machine()
     )?;

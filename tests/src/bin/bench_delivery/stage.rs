@@ -60,6 +60,7 @@ impl<'a> Stage<'a> {
             receiver: processes.1.address.clone(),
             dead: free_address().await?,
             log: options.log.clone(),
+            nodes: options.nodes,
         };
         let hub = setup.start().await?;
         let owner = Owner::register(&hub, &setup.simulator).await;
@@ -88,7 +89,7 @@ impl<'a> Stage<'a> {
 
     /// Ends a hub and starts another one on the same database.
     pub async fn restart(&mut self, hub: Hub) -> Result<Hub> {
-        hub.process.terminate()?;
+        hub.terminate()?;
         let hub = self.setup.start().await?;
         self.owner = self.owner.at(&hub);
         Ok(hub)
@@ -185,18 +186,18 @@ impl<'a> Stage<'a> {
         self.redirect(&self.setup.dead).await?;
         Clock::system().sleep(Duration::from_secs(3)).await;
         self.reset().await?;
-        let empty = hub.process.rss();
+        let empty = hub.rss();
         let (messages, began) = (self.options.queued, now_us());
         self.load().at_once(0..messages).await?;
         let mut highest = empty;
         // What was answered last is stored once the next poll comes: a moment later.
         while self.simulator.counts().await?.seen < messages {
-            highest = highest.max(hub.process.rss());
+            highest = highest.max(hub.rss());
             Clock::system().sleep(BREATH).await;
         }
         let took = Duration::from_micros(now_us() - began);
         Clock::system().sleep(Duration::from_secs(5)).await;
-        let full = hub.process.rss();
+        let full = hub.rss();
         let hub = self.restart(hub).await?;
         Clock::system().sleep(Duration::from_secs(5)).await;
         Ok(Queue {
@@ -204,7 +205,7 @@ impl<'a> Stage<'a> {
             empty,
             highest: highest.max(full),
             full,
-            restarted: hub.process.rss(),
+            restarted: hub.rss(),
             ready_after: hub.ready_after,
             rate: per_second(messages, took),
         })

@@ -20,7 +20,7 @@ while :; do
   length=$(dd bs=1 count=4 2>/dev/null | od -An -tu4 | tr -d ' ')
   [ -n "$length" ] || exit 0
   job=$(dd bs=1 count="$length" 2>/dev/null)
-  case $job in *'"input":null'*) ;; *) kill -{signal} $$ ;; esac
+  case $job in *'"inputs":[]'*) ;; *) kill -{signal} $$ ;; esac
   id=${{job#*\"id\":}}
   send '{{"done":{{"id":'"${{id%%,*}}"',"outcome":{outcome}}}}}'
 done

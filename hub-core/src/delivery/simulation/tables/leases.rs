@@ -17,7 +17,26 @@ impl Tables {
         }
     }
 
+    pub fn shares(&self, now: Timestamp) -> Vec<(NodeId, usize)> {
+        let alive = self.nodes.iter().filter(|(_, until)| **until > now).map(|(node, _)| *node);
+        let count = |node| self.bots.values().filter(|bot| bot.owner == Some(node)).count();
+        alive.map(|node| (node, count(node))).collect()
+    }
+
+    pub fn hand_over(&mut self, leases: &[Lease], to: NodeId, now: Timestamp) {
+        let until = self.nodes.get(&to).copied().filter(|until| *until > now);
+        for lease in leases {
+            if let Some(bot) = self.bots.get_mut(&lease.bot_id).filter(|bot| bot.fence == lease.fence) {
+                (bot.owner, bot.fence, bot.until) = (until.map(|_| to), bot.fence + 1, until.unwrap_or(FREE));
+                if until.is_some() {
+                    *self.grants.entry((lease.bot_id, to)).or_default() += 1;
+                }
+            }
+        }
+    }
+
     pub fn extend_leases(&mut self, node: NodeId, now: Timestamp, until: Timestamp) -> Vec<Lease> {
+        self.nodes.insert(node, until);
         let mut held = Vec::new();
         for (id, bot) in &mut self.bots {
             if bot.owner != Some(node) {
@@ -35,6 +54,7 @@ impl Tables {
     }
 
     pub fn release_leases(&mut self, node: NodeId) {
+        self.nodes.remove(&node);
         for bot in self.bots.values_mut().filter(|bot| bot.owner == Some(node)) {
             (bot.owner, bot.until) = (None, FREE);
         }
@@ -58,6 +78,7 @@ impl Tables {
 
     fn shift(&mut self, step: Step) {
         let shift = |at: &mut Timestamp| *at = step.apply(*at);
+        self.nodes.values_mut().for_each(shift);
         for bot in self.bots.values_mut() {
             shift(&mut bot.until);
         }
