@@ -360,7 +360,7 @@ impl Stage {
                     "queued" => Reported::Open,
                     _ => Reported::GivenUp,
                 };
-                books.outbound.told("people", message["content"].as_str().unwrap(), told);
+                books.outbound.reported("people", message["content"].as_str().unwrap(), told);
             }
             for trace in &traces {
                 let Some(sink) = trace["channel_id"].as_str().and_then(|id| bot.channels.get(id)) else {
@@ -376,7 +376,7 @@ impl Stage {
                 };
                 // The sends of a program have traces of its channel, too.
                 let Some(text) = texts.get(trace["message_id"].as_str().unwrap()) else { continue };
-                books.inbound.told(sink, text, told);
+                books.inbound.reported(sink, text, told);
                 // A reply is promised with the outcome of its delivery.
                 let reply = match *sink {
                     "answering" => Sinks::reply_to(text),

@@ -79,7 +79,7 @@ async fn key(stage: &Stage, actor: &Actor) -> CreatedApiKey {
 fn tell(stage: &Stage, bot_id: BotId, numbers: std::ops::Range<u128>) {
     for number in numbers {
         let event = Event::Message { bot_id, message_id: MessageId::from_u128(number) };
-        stage.world.hub.context().node.events.tell(event);
+        stage.world.hub.context().node.events.notify(event);
     }
 }
 

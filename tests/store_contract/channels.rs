@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use hub_core::{
     ErrorCode,
-    channels::{Aftermath, ChannelHealth, ChannelRecord, NewKey, OnPluginError},
+    channels::{AfterChange, ChannelHealth, ChannelRecord, NewKey, OnPluginError},
     id::{BotId, ChannelId},
     page::PageRequest,
     secret::{Sealed, TokenHash},
@@ -66,13 +66,13 @@ async fn an_update_keeps_what_the_delivery_counts(db: &Db) {
     record.last_seq = 77;
     record.updated_at = START + HOUR;
     let changed = record.clone();
-    commit!(db, |tx| tx.channels().update(&changed, Aftermath::Nothing).await).unwrap();
+    commit!(db, |tx| tx.channels().update(&changed, AfterChange::Nothing).await).unwrap();
     let stored = find(db, on.bot, on.channel).await.unwrap();
     assert_eq!(stored.last_seq, 1, "the log counts, not the settings");
     assert_eq!(stored.webhook_disabled.as_deref(), Some("failed"));
     record.last_seq = 1;
     assert_eq!(format!("{stored:?}"), format!("{record:?}"));
-    commit!(db, |tx| tx.channels().update(&record, Aftermath::RestartWebhook).await).unwrap();
+    commit!(db, |tx| tx.channels().update(&record, AfterChange::RestartWebhook).await).unwrap();
     assert_eq!(find(db, on.bot, on.channel).await.unwrap().webhook_disabled, None);
     assert_eq!(db.number("SELECT count(*) FROM channels WHERE failing_since IS NULL").await, 1);
 }
@@ -92,7 +92,7 @@ async fn a_handle_is_unique_within_a_bot(db: &Db) {
     let mut plain = add(bot, "d", None).await.unwrap();
     add(bot, "e", None).await.unwrap();
     plain.handle = Some("desk".into());
-    let refused = commit!(db, |tx| tx.channels().update(&plain, Aftermath::Nothing).await).unwrap_err();
+    let refused = commit!(db, |tx| tx.channels().update(&plain, AfterChange::Nothing).await).unwrap_err();
     assert!(hub_core::store::fault::is_constraint(&refused) || refused.code() == ErrorCode::Conflict);
     assert_eq!(
         add(other, "a", None).await.unwrap_err().code(),

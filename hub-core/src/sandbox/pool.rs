@@ -374,8 +374,8 @@ mod tests {
     #[tokio::test]
     async fn a_tenant_on_trial_takes_no_runs_along_and_seats_share_them() {
         let pool = Pool::new(2, 400);
-        let trial = seat(&pool, "a").await.unwrap();
         let _held = trusted(&pool, "b").await;
+        let trial = seat(&pool, "a").await.unwrap();
         let mut runs: Vec<_> = (0..40).map(|_| Box::pin(pool.turn("a", offer(1)))).collect();
         for run in &mut runs {
             assert!(poll!(run).is_pending());
