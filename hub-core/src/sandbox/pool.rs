@@ -333,7 +333,7 @@ mod tests {
         seat(pool, tenant).await.unwrap()
     }
 
-    fn offer(source: u8) -> Option<Offer> {
+    fn offer(source: u8) -> Offer {
         let message = serde_json::value::to_raw_value("").unwrap();
         let request = crate::sandbox::PluginRequest {
             url: String::new(),
@@ -342,16 +342,17 @@ mod tests {
             body: crate::sandbox::Body::Empty,
         };
         let input = Arc::new(HookInput::on_request(message, request));
-        Some(Offer { source: [source; 32], input })
+        Offer { source: [source; 32], input }
     }
 
     #[tokio::test]
     async fn waiting_runs_of_one_tenant_and_source_are_made_together() {
         let pool = Pool::new(1, 100);
         let held = trusted(&pool, "a").await;
-        let offers = [offer(1), offer(2), None, offer(1), offer(1)];
-        let mut runs: Vec<_> = offers.into_iter().map(|offer| Box::pin(pool.turn("a", offer))).collect();
-        runs.push(Box::pin(pool.turn("b", offer(1))));
+        let offers = [Some(1), Some(2), None, Some(1), Some(1)];
+        let mut runs: Vec<_> =
+            offers.into_iter().map(|source| Box::pin(pool.turn("a", source.map(offer)))).collect();
+        runs.push(Box::pin(pool.turn("b", Some(offer(1)))));
         for run in &mut runs {
             assert!(poll!(run).is_pending());
         }
@@ -376,7 +377,7 @@ mod tests {
         let pool = Pool::new(2, 400);
         let _held = trusted(&pool, "b").await;
         let trial = seat(&pool, "a").await.unwrap();
-        let mut runs: Vec<_> = (0..40).map(|_| Box::pin(pool.turn("a", offer(1)))).collect();
+        let mut runs: Vec<_> = (0..40).map(|_| Box::pin(pool.turn("a", Some(offer(1))))).collect();
         for run in &mut runs {
             assert!(poll!(run).is_pending());
         }

@@ -95,7 +95,7 @@ impl Route {
         let clock = Clock::system();
         match (self, client) {
             (Self::Hub { to, timeout }, Some(hub)) => {
-                Ok(Box::new(ThroughHub { hub, to: to.map(String::from), timeout: timeout, clock }))
+                Ok(Box::new(ThroughHub { hub, to: to.map(String::from), timeout, clock }))
             }
             (Self::Hub { .. }, None) => {
                 Err(Failure::usage("recordings are sent from this machine: name a URL with --to"))
