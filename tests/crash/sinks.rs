@@ -98,10 +98,10 @@ impl Sinks {
         enough.await.expect("requests are held").unwrap();
     }
 
-    /// Whether the answering sink replies to a message, and with what: twice to each person. A window of ten sends has to
+    /// Whether the answering sink replies to a message, and with what: once to each person. A window of ten sends has to
     /// hold everything that a person is sent, and what is sent again after crashes.
     pub fn reply_to(payload: &str) -> Option<String> {
-        (payload.ends_with("-1") || payload.ends_with("-7")).then(|| format!("re {payload}"))
+        payload.ends_with("-1").then(|| format!("re {payload}"))
     }
 
     /// Whether the model has something to say to a message, and what: once to each person.

@@ -277,6 +277,13 @@ pub struct HookOutcome {
     pub memory_bytes: u64,
 }
 
+impl HookOutcome {
+    /// Whether the run did not end by itself.
+    pub(super) fn is_overrun(&self) -> bool {
+        self.error.as_ref().is_some_and(|error| error.kind.is_overrun())
+    }
+}
+
 /// Which hooks a source defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hooks {

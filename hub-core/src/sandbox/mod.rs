@@ -175,7 +175,7 @@ impl Sandbox {
                 Turn::Alone => offer = None,
             }
         };
-        let mut began = self.clock.now();
+        let (mut began, mut well) = (self.clock.now(), true);
         let mut made = if *self.program == WorkerProgram::InProcessTrustedOnly {
             in_process::run(source.clone(), input.map(Arc::unwrap_or_clone), gate).await
         } else {
@@ -183,7 +183,9 @@ impl Sandbox {
             began = self.clock.now();
             let together = match offer.map(|offer| (self.pool.join(&seat, &offer.source), offer.input)) {
                 Some((joined, input)) if !joined.is_empty() => {
-                    self.run_together(&mut worker, source, &input, joined, began).await
+                    let (own, ended) = self.run_together(&mut worker, source, &input, joined, began).await;
+                    well = ended;
+                    own
                 }
                 _ => None,
             };
@@ -203,14 +205,12 @@ impl Sandbox {
         if let Ok(outcome) = &mut made {
             outcome.waited = began.since(queued);
         }
-        seat.judge(
-            made.as_ref()
-                .is_ok_and(|outcome| !outcome.error.as_ref().is_some_and(|error| error.kind.is_overrun())),
-        );
+        seat.judge(well && made.as_ref().is_ok_and(|outcome| !outcome.is_overrun()));
         made
     }
 
-    /// Makes a run together with others that waited. `None` when it has to be made alone.
+    /// Makes a run together with others that waited, which get their outcomes. Returns its own outcome, without which it has
+    /// to be made alone, and whether all ended by themselves.
     async fn run_together(
         &self,
         worker: &mut Worker,
@@ -218,12 +218,14 @@ impl Sandbox {
         input: &HookInput,
         joined: Joined,
         began: Timestamp,
-    ) -> Option<HookOutcome> {
+    ) -> (Option<HookOutcome>, bool) {
         let inputs: Vec<&HookInput> = std::iter::once(input).chain(joined.inputs()).collect();
-        let mut outcomes = worker.run_together(source, &inputs, &self.clock).await.into_iter();
+        let outcomes = worker.run_together(source, &inputs, &self.clock).await;
+        let well = !outcomes.iter().any(HookOutcome::is_overrun);
+        let mut outcomes = outcomes.into_iter();
         let own = outcomes.next();
         joined.ran(outcomes, began);
-        own
+        (own, well)
     }
 
     /// Starts a worker to replace a lost one, so that the next run need not wait for it.
