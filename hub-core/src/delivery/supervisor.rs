@@ -285,9 +285,16 @@ impl Supervisor {
         for (to, count) in surplus {
             let moved = self.bots.move_away(count.min(left));
             left -= moved.len();
+            // Bots that nothing runs for, as after a violated invariant, stay here.
+            if moved.is_empty() {
+                return;
+            }
             let (ctx, bots, queue) = (self.ctx.clone(), Arc::clone(&self.bots), Arc::clone(&self.queue));
-            self.tasks
-                .spawn("handover of bots", async move { hand_over(&ctx, &bots, &queue, moved, to).await });
+            let stop = self.tasks.stop_token().clone();
+            self.tasks.spawn("handover of bots", async move {
+                // A node that ends releases all its leases.
+                stop.run_until_cancelled(hand_over(&ctx, &bots, &queue, moved, to)).await;
+            });
         }
     }
 

@@ -37,7 +37,7 @@ pub(super) const FRAME_SIZE: usize = 256 << 10;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ToWorker<'a> {
-    /// Make a run of the source with each input, or compile it only when there is none.
+    /// Make a run of the source with each input, or compile it only without inputs.
     Run {
         /// Number of the first run; the next ones follow it. What comes back carries the number of its run.
         id: u64,

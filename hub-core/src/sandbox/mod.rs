@@ -5,7 +5,7 @@
 //! plugin may fetch is fetched by the hub, through a [`FetchGate`].
 //!
 //! Under load, runs of one tenant and source that fetch nothing are sent to a worker together, up to 16, and reported
-//! together; each still has an engine of its own. When one of them ends the worker, those without an outcome are made
+//! together; each still has a new engine. When one of them ends the worker, those without an outcome are made
 //! again, each alone: whose fault it was is seen then.
 //!
 //! A plugin is an ES module: strict code, no imports, and no way to make code from text, since the context it runs in

@@ -6,6 +6,7 @@
 //! nothing.
 
 use hub_macros::FromRow;
+use serde::Serialize;
 
 use super::{
     conn::{Conn, sql},
@@ -16,6 +17,7 @@ use crate::{
     id::{BotId, DeliveryId, MessageId, NodeId, UserId},
     model::bot::BotStatus,
     secret::Sealed,
+    text::json,
     time::Timestamp,
 };
 
@@ -24,7 +26,7 @@ use crate::{
 pub struct Leases<'c>(pub(super) Conn<'c>);
 
 /// A bot that this node works for.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, Serialize)]
 #[row(table = "bots")]
 pub struct Lease {
     /// The bot.
@@ -171,15 +173,17 @@ impl Leases<'_> {
     /// are not held under these leases any more are left alone, so that this may be repeated.
     pub async fn hand_over(&mut self, leases: &[Lease], to: NodeId, now: Timestamp) -> Result<()> {
         failpoint!("lease.hand_over");
-        for lease in leases {
-            sql!(self.0, run:
-                "UPDATE bots SET lease_owner = (SELECT id FROM nodes WHERE id = $3 AND lease_until > $4),
-                    lease_fence = lease_fence + 1
-                WHERE id = $1 AND lease_fence = $2";
-                lease.bot_id, lease.fence, to, now
-            )?;
-        }
-        Ok(())
+        sql!(self.0, run:
+            "UPDATE bots SET lease_owner = (SELECT id FROM nodes WHERE id = $2 AND lease_until > $3),
+                lease_fence = lease_fence + 1
+            FROM (SELECT value->>'bot_id' AS bot_id, value->>'fence' AS fence FROM json_each($1)) AS x
+            WHERE bots.id = x.bot_id AND bots.lease_fence = x.fence",
+            "UPDATE bots SET lease_owner = (SELECT id FROM nodes WHERE id = $2 AND lease_until > $3),
+                lease_fence = lease_fence + 1
+            FROM json_to_recordset($1::json) AS x (bot_id text, fence bigint)
+            WHERE bots.id = x.bot_id AND bots.lease_fence = x.fence";
+            json(leases), to, now
+        )
     }
 
     /// Gives every bot of a node back.
