@@ -1,5 +1,7 @@
 //! The people a bot talks to.
 
+use std::sync::atomic::Ordering;
+
 use crate::{
     access::Actor,
     bots::{Bots, pacing::RecentSends},
@@ -117,6 +119,7 @@ impl Bots<'_> {
                 })
             })
             .await?;
+        self.ctx.node.remarks.fetch_add(1, Ordering::Release);
         let (bot, contact) = updated.ok_or_else(|| Error::not_found("contact"))?;
         Ok(contact.into_view(&self.rules(&bot.network), self.ctx.store.now()))
     }

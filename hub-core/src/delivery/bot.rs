@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::channels;
+use super::{channels, names::Names};
 use crate::{
     bots::{BotStatus, credentials},
     delivery::{channels::BotChannels, work_store::WorkContext},
@@ -48,6 +48,7 @@ pub struct BotWork {
     pub(super) outbox_ready: Notify,
     pub(super) media_ready: Notify,
     channels: RwLock<Arc<BotChannels>>,
+    pub(super) names: Names,
     /// The status last stored, so that nothing is written when nothing changed.
     status: Mutex<Option<(BotStatus, Option<String>)>>,
     /// Whether people may not see what the bot sends, although the network takes it.
@@ -107,6 +108,7 @@ impl BotWork {
             outbox_ready: Notify::new(),
             media_ready: Notify::new(),
             channels: RwLock::new(Arc::new(channels)),
+            names: Names::default(),
             status: Mutex::new(Some((work.status, None))),
             suspect: AtomicBool::new(false),
             seqs: Mutex::default(),

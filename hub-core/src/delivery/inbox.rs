@@ -3,7 +3,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError},
+    sync::{Arc, PoisonError, atomic::Ordering},
     time::Duration,
 };
 
@@ -12,7 +12,7 @@ use super::{
     bots::Bots,
     job::Job,
     queue::Queue,
-    routing::{Known, Routed, RoutedDelivery, RoutedWork, Router, lane_of, status_of},
+    routing::{Known, Routed, RoutedDelivery, RoutedWork, Router, clean, lane_of, status_of},
     work_store::WorkStore,
 };
 use crate::{
@@ -146,6 +146,9 @@ impl Inbox {
                 let fresh = batch.messages.iter().zip(&stored).filter(|(_, seqs)| seqs.is_some());
                 fresh.for_each(|(message, _)| {
                     self.node.counters.messages.count(status_of(message.class).as_str());
+                    if !message.user_name.is_empty() && message.class == MessageClass::User {
+                        bot.names.set(&message.from_user_id, &clean(&message.user_name));
+                    }
                 });
                 if batch.messages.iter().any(|message| !message.media.is_empty()) {
                     bot.media_ready.notify_one();
@@ -195,7 +198,8 @@ impl Inbox {
         if users.is_empty() {
             return Ok(HashMap::new());
         }
-        self.store.names(bot.lease.bot_id, &users).await
+        let remarks = self.node.remarks.load(Ordering::Acquire);
+        bot.names.of(&*self.store, bot.lease.bot_id, &users, remarks, self.clock.instant()).await
     }
 
     /// Whether every channel's log only went on.

@@ -30,6 +30,7 @@ mod job;
 mod lanes;
 mod media;
 pub mod model_test;
+mod names;
 mod outbox;
 mod payload;
 pub mod ping;

@@ -1,7 +1,7 @@
 //! What this node holds in memory: who is connected, what is counted, and the bus that wakes its workers. Nothing
 //! here outlives the process.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicU64};
 
 pub(crate) mod connected;
 pub(crate) mod entry;
@@ -48,4 +48,6 @@ pub struct Node {
     pub seats: Seats,
     /// Connections that show people that a bot is typing.
     pub typists: Typists,
+    /// How many remarks on people were set: what is known of their names is old then.
+    pub remarks: Arc<AtomicU64>,
 }
