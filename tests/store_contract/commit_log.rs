@@ -154,7 +154,7 @@ async fn the_log_is_bounded() {
 /// A command whose effects are compared.
 enum Step {
     Accept(Vec<AcceptMessage>, Option<String>, i64),
-    Finish(Finished),
+    Finish(Arc<Finished>),
     Remark(&'static str, String),
     Read,
 }
@@ -209,7 +209,7 @@ fn next_step(db: &Db, on: &Stage, stamp: Stamp, random: &Random, open: &mut Vec<
                 outcome.trace.status = None;
                 outcome.trace.ended = 0;
             }
-            Step::Finish(outcome)
+            Step::Finish(Arc::new(outcome))
         }
         10 => Step::Remark(PEOPLE[below(3)], format!("remark {n}")),
         _ => Step::Read,
@@ -222,7 +222,7 @@ async fn run(db: &Db, on: &Stage, step: Step) -> Option<Accepted> {
             let accept = Accept { fence, ..batch(&on.lease, cursor.as_deref(), messages) };
             return Some(db.store.accept(accept).await.unwrap());
         }
-        Step::Finish(outcome) => db.store.finish(Arc::new(outcome)).await.unwrap(),
+        Step::Finish(outcome) => db.store.finish(outcome).await.unwrap(),
         Step::Remark(person, remark) => {
             let (owner, bot) = (on.owner, on.bot);
             let set =

@@ -275,7 +275,7 @@ impl Connections {
             let flushed = self.flush(backend, stats).await;
             for command in flushes {
                 if let Command::Flush(reply) = command {
-                    let _ = reply.send(flushed.as_ref().map(|()| ()).map_err(copy_of));
+                    let _ = reply.send(flushed.as_ref().copied().map_err(copy_of));
                 }
             }
             if let Err(error) = flushed {
