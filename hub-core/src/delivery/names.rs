@@ -1,4 +1,4 @@
-//! Names of a bot's senders, for messages whose network tells none: most people who write wrote a moment ago, so that
+//! Names of a bot's senders, for messages whose network gives none: most people who write wrote a moment ago, so that
 //! few batches need a query.
 
 use std::{
@@ -64,7 +64,7 @@ impl Names {
         Ok(names)
     }
 
-    /// The network told a name.
+    /// The network gave a name.
     pub(super) fn set(&self, user: &str, name: &str) {
         self.known().set(user, Some(name.to_owned()));
     }
