@@ -12,7 +12,7 @@ use super::{
     bots::Bots,
     job::Job,
     queue::Queue,
-    routing::{Known, Routed, RoutedDelivery, RoutedWork, Router, clean, lane_of, status_of},
+    routing::{Known, Routed, RoutedDelivery, RoutedWork, Router, lane_of, status_of},
     work_store::WorkStore,
 };
 use crate::{
@@ -146,8 +146,8 @@ impl Inbox {
                 let fresh = batch.messages.iter().zip(&stored).filter(|(_, seqs)| seqs.is_some());
                 fresh.for_each(|(message, _)| {
                     self.node.counters.messages.count(status_of(message.class).as_str());
-                    if !message.user_name.is_empty() && message.class == MessageClass::User {
-                        bot.names.set(&message.from_user_id, &clean(&message.user_name));
+                    if !message.user_name.is_empty() {
+                        bot.names.forget(&message.from_user_id);
                     }
                 });
                 if batch.messages.iter().any(|message| !message.media.is_empty()) {

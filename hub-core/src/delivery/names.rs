@@ -57,27 +57,19 @@ impl Names {
         }
         let found = store.names(bot_id, &unknown).await?;
         let mut known = self.known();
-        for user in unknown {
-            known.set(user, found.get(user).cloned());
+        for user in unknown.into_iter().take(MOST.saturating_sub(known.names.len())) {
+            known.names.insert(user.to_owned(), found.get(user).cloned());
         }
         names.extend(found);
         Ok(names)
     }
 
-    /// The network gave a name.
-    pub(super) fn set(&self, user: &str, name: &str) {
-        self.known().set(user, Some(name.to_owned()));
+    /// The network gave this person a name, which the store has by now.
+    pub(super) fn forget(&self, user: &str) {
+        self.known().names.remove(user);
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Known {
-    fn set(&mut self, user: &str, name: Option<String>) {
-        if self.names.len() < MOST || self.names.contains_key(user) {
-            self.names.insert(user.to_owned(), name);
-        }
     }
 }

@@ -402,6 +402,6 @@ pub(super) const fn status_of(class: MessageClass) -> MessageStatus {
 }
 
 /// No database column of PostgreSQL takes U+0000; both store the replacement character instead.
-pub(super) fn clean(text: &str) -> String {
+fn clean(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
