@@ -146,6 +146,30 @@ async fn messages_accepted_before_a_stop_are_delivered_after_the_next_start() {
 }
 
 #[tokio::test]
+async fn a_remark_of_another_process_shows_after_ten_seconds() {
+    let world = World::new(hook(AuthMethod::None)).await;
+    let (bot, person) = (world.bot.id, world.bot.person.clone());
+    world.hub.say(&world.bot, "first");
+    world.delivered(1).await;
+    world.hub.say(&world.bot, "second");
+    world.delivered(2).await;
+    // Past the service, as this process knows nothing of it.
+    let set =
+        world.hub.hub().context().store.write(move |tx| {
+            Box::pin(async move { tx.contacts().set_remark(None, bot, &person, "Ada").await })
+        });
+    assert!(set.await.unwrap());
+    world.hub.say(&world.bot, "third");
+    world.delivered(3).await;
+    world.hub.clock().advance(10 * SECOND);
+    world.hub.say(&world.bot, "fourth");
+    world.delivered(4).await;
+    let names: Vec<_> =
+        world.receiver.bodies().iter().map(|body| body["sender"]["user_name"].clone()).collect();
+    assert_eq!(names, ["", "", "", "Ada"]);
+}
+
+#[tokio::test]
 async fn a_sender_without_a_name_on_the_network_is_called_by_the_contacts_remark_everywhere() {
     let world = World::new(hook(AuthMethod::None)).await;
     let (hub, ada, bot) = (world.hub.hub(), &world.ada, &world.bot);
