@@ -4,7 +4,7 @@
 //! `sqlite::case` and `postgres::case` and says which methods it proves. `coverage` fails when a method of
 //! the store is named by no case.
 
-/// Stamps cases for both databases: `contract!("accounts": { a_case => [insert_user, find_user], … });` where
+/// Stamps cases for both databases, and for a file whose commits go to the log first: `contract!("accounts": { a_case => [insert_user, find_user], … });` where
 /// `accounts.rs` is the file in `hub-core/src/store/`, and the names in brackets are methods that the case
 /// proves.
 macro_rules! contract {
@@ -17,6 +17,17 @@ macro_rules! contract {
                 #[tokio::test]
                 async fn $case() {
                     let db = $crate::support::database::Db::sqlite().await;
+                    super::$case(&db).await;
+                    db.remove().await;
+                }
+            )*
+        }
+
+        mod claimed {
+            $(
+                #[tokio::test]
+                async fn $case() {
+                    let db = $crate::support::database::Db::claimed().await;
                     super::$case(&db).await;
                     db.remove().await;
                 }
@@ -59,6 +70,7 @@ mod binds;
 mod bots;
 mod channel_plugins;
 mod channels;
+mod commit_log;
 mod contacts;
 mod coverage;
 mod deliveries;

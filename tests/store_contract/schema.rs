@@ -46,7 +46,7 @@ async fn both_databases_have_the_same_tables_and_columns() {
             "SELECT table_name || '.' || column_name || ' ' ||
                 CASE is_nullable WHEN 'NO' THEN 'NOT NULL ' ELSE '' END ||
                 CASE data_type WHEN 'text' THEN 'text' WHEN 'bigint' THEN 'integer' WHEN 'integer' THEN 'integer'
-                    WHEN 'boolean' THEN 'integer' ELSE data_type END
+                    WHEN 'boolean' THEN 'integer' WHEN 'bytea' THEN 'blob' ELSE data_type END
              FROM information_schema.columns
              WHERE table_schema = 'public' AND table_name <> '_sqlx_migrations'",
         )

@@ -14,6 +14,7 @@ contract!("upkeep": {
     a_file_is_copied_and_a_server_is_not => [copy_into],
     nodes_that_use_the_database_are_listed => [has_leases, bots, webhooks, plugins_in_use],
     files_are_found_by_page_and_by_id => [ready_files, known_files],
+    the_commit_log_is_flushed_without_a_store => [flush],
     old_ended_rows_are_counted => [count_before],
     notes_are_kept_once_they_are_committed => [note, noted, begin, commit],
 });
@@ -100,11 +101,21 @@ async fn old_ended_rows_are_counted(db: &Db) {
     let stage = stage(db).await;
     let hello = message(db, stage.bot, "ann", "1", "hello");
     db.store.accept(batch(&stage.lease, Some("1"), vec![hello])).await.unwrap();
+    assert_eq!(db.count("messages").await, 1);
     let mut upkeep = open(db).await;
     let counts = upkeep.count_before(START - Duration::from_secs(3600)).await.unwrap();
     assert!(counts.iter().all(|(_, count)| *count == 0), "{counts:?}");
     let counts = upkeep.count_before(START + Duration::from_secs(3600)).await.unwrap();
     assert_eq!((of(&counts, "messages"), of(&counts, "app_calls")), (1, 0), "{counts:?}");
+}
+
+async fn the_commit_log_is_flushed_without_a_store(db: &Db) {
+    let stage = stage(db).await;
+    let hello = message(db, stage.bot, "ann", "1", "hello");
+    db.store.accept(batch(&stage.lease, Some("1"), vec![hello])).await.unwrap();
+    open(db).await.flush(&db.config).await.unwrap();
+    assert_eq!(db.count_unflushed("commit_log").await, 0);
+    assert_eq!(db.count_unflushed("messages").await, 1);
 }
 
 async fn notes_are_kept_once_they_are_committed(db: &Db) {

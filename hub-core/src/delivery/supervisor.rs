@@ -5,7 +5,6 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    fs::File,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -41,7 +40,7 @@ use crate::{
     invariants::invariant,
     revocation,
     store::{
-        Store,
+        Claim, Store,
         due::Reading,
         leases::{Extended, Lease},
     },
@@ -75,7 +74,7 @@ pub struct Supervisor {
     /// How long this node's lease is valid.
     validity: Arc<Watched<Validity>>,
     /// Keeps other processes off a SQLite file.
-    claim: Mutex<Option<File>>,
+    claim: Mutex<Option<Claim>>,
 }
 
 impl Supervisor {

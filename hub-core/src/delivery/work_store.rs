@@ -6,7 +6,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs::File,
     sync::Arc,
     time::Duration,
 };
@@ -24,7 +23,7 @@ use crate::{
     network::WindowRules,
     secret::Sealed,
     store::{
-        Store,
+        Claim, Store,
         ai::{AiConfigRow, Conversation, ConversationQuery},
         bots::Answered,
         channel_plugins::InstalledRow,
@@ -48,7 +47,7 @@ const MAX_EARLIER_KEYS: u32 = 3;
 #[async_trait]
 pub trait WorkStore: FileStore {
     fn is_shared(&self) -> bool;
-    fn claim_file(&self) -> Result<Option<File>>;
+    fn claim_file(&self) -> Result<Option<Claim>>;
     async fn sync_clock(&self) -> Result<()>;
 
     async fn void_leases(&self) -> Result<()>;
@@ -166,7 +165,7 @@ impl WorkStore for Store {
         Self::is_shared(self)
     }
 
-    fn claim_file(&self) -> Result<Option<File>> {
+    fn claim_file(&self) -> Result<Option<Claim>> {
         self.claim()
     }
 
@@ -311,7 +310,7 @@ impl WorkStore for Store {
     }
 
     async fn names(&self, bot_id: BotId, users: &[&str]) -> Result<HashMap<String, String>> {
-        self.read().await?.contacts().names(bot_id, users).await
+        self.read_tables().await?.contacts().names(bot_id, users).await
     }
 
     async fn accept(&self, batch: Accept) -> Result<Accepted> {

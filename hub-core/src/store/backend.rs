@@ -360,6 +360,7 @@ macro_rules! all_migrations {
             22 "0022_node_leases",
             23 "0023_ilink",
             24 "0024_successes",
+            25 "0025_commit_log",
         )
     };
 }

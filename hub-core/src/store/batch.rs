@@ -11,7 +11,7 @@ use super::{
     deliveries::{self, Finished},
     direct::Written,
     due::StoreClock,
-    fault::{is_fatal, is_outage},
+    fault::{classify, is_fatal, is_outage},
     inbox::{self, Accept, Accepted},
     sending::{self, Begun, Settled},
     writer::{Command, PROBE_INTERVAL, Reply},
@@ -24,15 +24,29 @@ use crate::{
 /// An answer that waits for the commit.
 type Pending = Box<dyn FnOnce(Option<&Error>) + Send>;
 
-/// Writes one batch. `Err` means the connection must not be used again; every caller has its result.
-pub(super) async fn commit(tx: &mut Tx, batch: &mut Vec<Command>, clock: &StoreClock) -> Result<()> {
+/// Writes one batch. `false`, and nothing was written, when another process has committed to the log meanwhile, for which
+/// is looked unless this one `owns_log`. `Err` means the connection must not be used again; every caller has its result.
+pub(super) async fn commit(
+    tx: &mut Tx,
+    batch: &mut Vec<Command>,
+    clock: &StoreClock,
+    owns_log: bool,
+) -> Result<bool> {
     let begun = async {
         begin(tx).await?;
-        follow_clock(tx, batch, clock).await
+        if !owns_log && has_log(tx).await? {
+            execute(tx, "ROLLBACK", "ROLLBACK").await?;
+            return Ok(false);
+        }
+        follow_clock(tx, batch, clock).await.map(|()| true)
     };
-    if let Err(error) = begun.await {
-        refuse(batch, &error);
-        return Err(error);
+    match begun.await {
+        Ok(true) => {}
+        Ok(false) => return Ok(false),
+        Err(error) => {
+            refuse(batch, &error);
+            return Err(error);
+        }
     }
     let mut pending: Vec<Pending> = Vec::with_capacity(batch.len());
     let outcome = write_all(tx, batch, &mut pending).await;
@@ -47,7 +61,7 @@ pub(super) async fn commit(tx: &mut Tx, batch: &mut Vec<Command>, clock: &StoreC
     for answer in pending {
         answer(outcome.as_ref().err());
     }
-    outcome
+    outcome.map(|()| true)
 }
 
 /// Answers the commands of a batch that [`direct`](super::direct) has committed.
@@ -69,10 +83,21 @@ pub(super) async fn end_direct(batch: &mut Vec<Command>, written: Written) -> Re
             Command::SettleSend(_, reply) => {
                 drop(reply.send(Ok(settled.next().expect("one for each outcome"))));
             }
-            Command::Run(..) => unreachable!("no job is written directly"),
+            Command::Run(..) | Command::Flush(..) => unreachable!("no job is written directly"),
         }
     }
     Ok(())
+}
+
+/// Whether the commit log has entries.
+async fn has_log(tx: &mut Tx) -> Result<bool> {
+    match &mut tx.0 {
+        Owned::Sqlite(conn) => {
+            let exists = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM commit_log)");
+            exists.fetch_one(conn).await.map_err(classify)
+        }
+        Owned::Postgres(_) => Ok(false),
+    }
 }
 
 async fn begin(tx: &mut Tx) -> Result<()> {
@@ -95,7 +120,7 @@ async fn follow_clock(tx: &mut Tx, batch: &mut [Command], clock: &StoreClock) ->
                     Arc::make_mut(settled).follow(step);
                 }
             }
-            Command::Accept(..) | Command::BeginSend(..) | Command::Run(..) => {}
+            Command::Accept(..) | Command::BeginSend(..) | Command::Run(..) | Command::Flush(..) => {}
         }
     }
     Ok(())
@@ -169,6 +194,7 @@ async fn write_all(tx: &mut Tx, batch: &mut Vec<Command>, pending: &mut Vec<Pend
             Command::BeginSend(one, reply) => begun.push(one, reply),
             Command::SettleSend(one, reply) => settled.push(one, reply),
             Command::Run(job, reply) => jobs.push((job, reply)),
+            Command::Flush(_) => unreachable!("answered before the batch"),
         }
     }
     // Failures are rare, so what is merged is written without savepoints at first. Nothing else is in the transaction
@@ -297,7 +323,7 @@ pub(super) fn refuse(batch: &mut Vec<Command>, error: &Error) {
     for command in batch.drain(..) {
         match command {
             Command::Accept(_, reply) => drop(reply.send(Err(copy_of(error)))),
-            Command::Finish(_, reply) => drop(reply.send(Err(copy_of(error)))),
+            Command::Finish(_, reply) | Command::Flush(reply) => drop(reply.send(Err(copy_of(error)))),
             Command::BeginSend(_, reply) | Command::SettleSend(_, reply) => {
                 drop(reply.send(Err(copy_of(error))));
             }
@@ -307,7 +333,7 @@ pub(super) fn refuse(batch: &mut Vec<Command>, error: &Error) {
 }
 
 /// The same failure for another caller; the cause was logged once, by the committer.
-fn copy_of(error: &Error) -> Error {
+pub(super) fn copy_of(error: &Error) -> Error {
     if is_fatal(error) {
         // To the caller the store is gone; what it was doing may be right, and is done after the next start.
         return Error::new(ErrorCode::Unavailable, "the storage failed").with_retry_after(PROBE_INTERVAL);

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     backend::Backend,
-    batch::{commit, end_direct, execute, refuse},
+    batch::{commit, copy_of, end_direct, execute, refuse},
     direct::{self, Direct, Plain},
     due::StoreClock,
     fault::is_fatal,
@@ -83,6 +83,8 @@ pub struct StoreStats {
     pub commits: AtomicU64,
     /// Those of them that were one trip to the database.
     pub direct: AtomicU64,
+    /// Transactions that stored in the tables what the commit log had for them.
+    pub flushes: AtomicU64,
     /// Commands inside them.
     pub commands: AtomicU64,
     /// Batches that failed as a whole.
@@ -99,6 +101,7 @@ impl Default for StoreStats {
             reads: AtomicU64::new(0),
             commits: AtomicU64::new(0),
             direct: AtomicU64::new(0),
+            flushes: AtomicU64::new(0),
             commands: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             batch: Spread::new([1, 2, 4, 8, 16, 32, 64, 128, MAX_BATCH as u64]),
@@ -126,7 +129,22 @@ pub(super) struct Signals {
     pub fatal: CancellationToken,
     /// Whether the last commit succeeded.
     pub writable: Arc<AtomicBool>,
+    pub log: Arc<CommitLog>,
 }
+
+/// What callers and the committer share about the commit log of a SQLite file (`direct/commit_log.rs`).
+#[derive(Debug, Default)]
+pub(super) struct CommitLog {
+    /// Whether this process has claimed the file, so that it may append.
+    pub is_allowed: AtomicBool,
+    /// Whether the tables lack something that was committed, as far as this process knows.
+    pub is_unflushed: AtomicBool,
+}
+
+/// What was committed is in its tables after this long.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+/// A log of many rows is flushed after this long when nothing else is to be written.
+const LONG_FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs until it is stopped and nothing waits, or until the storage failed permanently.
 pub(super) async fn run(
@@ -136,7 +154,8 @@ pub(super) async fn run(
     stats: Arc<StoreStats>,
     signals: Signals,
 ) {
-    let mut connections = Connections::default();
+    let mut connections =
+        Connections { tx: None, direct: None, log: Arc::clone(&signals.log), unflushed_since: None };
     let mut batch = Vec::with_capacity(MAX_BATCH);
     // The database's time, not the hub's: a clock that does not move must not prevent a probe.
     let machine = Clock::system();
@@ -147,6 +166,12 @@ pub(super) async fn run(
         let probe_due = async {
             if machine.instant() < probe_at {
                 machine.sleep_until(probe_at).await;
+            }
+        };
+        let flush_at = connections.flush_at(inbox.0.is_empty(), signals.writable.load(Ordering::Relaxed));
+        let flush_due = async {
+            if let Some(at) = flush_at.filter(|at| machine.instant() < *at) {
+                machine.sleep_until(at).await;
             }
         };
         let received = tokio::select! {
@@ -161,6 +186,10 @@ pub(super) async fn run(
                 batch.push(Command::Run(boxed(|tx| probe(tx).boxed()), oneshot::channel().0));
                 1
             }
+            () = flush_due, if flush_at.is_some() => {
+                batch.push(Command::Flush(oneshot::channel().0));
+                1
+            }
             received = inbox.0.recv_many(&mut batch, MAX_BATCH) => received,
         };
         if received == 0 {
@@ -169,7 +198,8 @@ pub(super) async fn run(
         if !probing {
             gather(&mut inbox, &mut batch, &pacing).await;
         }
-        let (commands, begun) = (batch.len() as u64, Stopwatch::start());
+        let flushes = batch.iter().filter(|command| matches!(command, Command::Flush(_))).count();
+        let (commands, begun) = ((batch.len() - flushes) as u64, Stopwatch::start());
         let outcome = connections.write(&backend, &mut batch, &clock, &stats);
         let outcome = AssertUnwindSafe(outcome).catch_unwind().await;
         // Who waited for an answer finds it gone; the committer goes on.
@@ -182,7 +212,9 @@ pub(super) async fn run(
         match outcome {
             Ok(()) => {
                 let took = begun.elapsed();
-                stats.note_commit(commands, took);
+                if commands > 0 {
+                    stats.note_commit(commands, took);
+                }
                 pacing.note_commit(machine.instant(), took);
                 // Only a probe shows it: another command may have had nothing to write.
                 if probing {
@@ -199,6 +231,7 @@ pub(super) async fn run(
             // A fresh connection next time: the state of this one is unknown.
             Err(error) => {
                 probe_at = machine.instant() + PROBE_INTERVAL;
+                connections.flush_later();
                 // Told once, however often it is tried: a full disk has no room for a long log.
                 if signals.writable.swap(false, Ordering::Relaxed) {
                     tracing::warn!(error = %chain(&error), commands, "writes fail; retrying");
@@ -208,15 +241,19 @@ pub(super) async fn run(
             }
         }
     }
+    // What does not succeed now is done by the next process.
+    let _ = connections.flush(&backend, &stats).await;
     connections.close().await;
 }
 
 /// The writer's connections, opened when they are needed. After a failure a fresh one is opened: the state of the old
 /// one is unknown.
-#[derive(Default)]
 struct Connections {
     tx: Option<Tx>,
     direct: Option<Direct>,
+    log: Arc<CommitLog>,
+    /// Since when the commit log has entries of this process, or when their last flush failed.
+    unflushed_since: Option<Instant>,
 }
 
 impl Connections {
@@ -232,6 +269,22 @@ impl Connections {
             refuse(batch, &error);
             Err(error)
         };
+        let flushes: Vec<_> = batch.extract_if(.., |command| matches!(command, Command::Flush(_))).collect();
+        let plain = Plain::of(batch, backend, clock);
+        if !flushes.is_empty() || plain.is_none() {
+            let flushed = self.flush(backend, stats).await;
+            for command in flushes {
+                if let Command::Flush(reply) = command {
+                    let _ = reply.send(flushed.as_ref().copied().map_err(copy_of));
+                }
+            }
+            if let Err(error) = flushed {
+                return refused(batch, error);
+            }
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
         let mut tx = match self.tx.take() {
             Some(tx) => tx,
             None => match connect(backend).await {
@@ -239,10 +292,17 @@ impl Connections {
                 Err(error) => return refused(batch, error),
             },
         };
-        if let Some(plain) = Plain::of(batch, backend, clock) {
-            match direct::commit(backend, &mut self.direct, &mut tx, plain).await {
+        let owns_log = self.log.is_allowed.load(Ordering::Relaxed);
+        if let Some(plain) = plain {
+            if owns_log {
+                // Before any caller has its response.
+                self.log.is_unflushed.store(true, Ordering::Release);
+                self.unflushed_since.get_or_insert_with(|| Clock::system().instant());
+            }
+            match direct::commit(backend, &mut self.direct, &mut tx, plain, owns_log).await {
                 Ok(Some(written)) => {
                     stats.direct.fetch_add(1, Ordering::Relaxed);
+                    self.note_log();
                     end_direct(batch, written).await?;
                     self.tx = Some(tx);
                     return Ok(());
@@ -251,9 +311,54 @@ impl Connections {
                 Err(error) => return refused(batch, error),
             }
         }
-        commit(&mut tx, batch, clock).await?;
-        self.tx = Some(tx);
+        loop {
+            if let Err(error) = self.flush(backend, stats).await {
+                return refused(batch, error);
+            }
+            if commit(&mut tx, batch, clock, owns_log).await? {
+                self.tx = Some(tx);
+                return Ok(());
+            }
+        }
+    }
+
+    /// When the commit log is to be flushed.
+    fn flush_at(&self, is_idle: bool, is_writable: bool) -> Option<Instant> {
+        let since = self.unflushed_since?;
+        Some(match self.direct.as_ref().map(Direct::tail).filter(|_| is_writable) {
+            Some(tail) if tail.is_full() => since,
+            Some(tail) if is_idle && tail.is_long() => since + LONG_FLUSH_INTERVAL,
+            _ => since + FLUSH_INTERVAL,
+        })
+    }
+
+    /// After a failure.
+    fn flush_later(&mut self) {
+        if let Some(since) = &mut self.unflushed_since {
+            *since = Clock::system().instant();
+        }
+    }
+
+    /// Stores in the tables what the commit log has for them, if it has something: a process that does not own it has to
+    /// look.
+    async fn flush(&mut self, backend: &Backend, stats: &StoreStats) -> Result<()> {
+        let is_known = self.log.is_allowed.load(Ordering::Relaxed);
+        if is_known && !self.log.is_unflushed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        direct::flush(backend, &mut self.direct).await?;
+        if self.log.is_unflushed.load(Ordering::Relaxed) {
+            stats.flushes.fetch_add(1, Ordering::Relaxed);
+        }
+        self.note_log();
         Ok(())
+    }
+
+    fn note_log(&mut self) {
+        if self.direct.as_ref().is_none_or(|direct| direct.tail().is_empty()) {
+            self.unflushed_since = None;
+            self.log.is_unflushed.store(false, Ordering::Release);
+        }
     }
 
     async fn close(self) {

@@ -112,6 +112,20 @@ pub struct Store {
     stats: Arc<StoreStats>,
     fatal: CancellationToken,
     writable: Arc<AtomicBool>,
+    log: Arc<committer::CommitLog>,
+}
+
+/// The right to work on a SQLite file, until it is dropped.
+#[derive(Debug)]
+pub struct Claim {
+    log: Arc<committer::CommitLog>,
+    _file: std::fs::File,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.log.is_allowed.store(false, Ordering::Relaxed);
+    }
 }
 
 impl Store {
@@ -141,7 +155,10 @@ impl Store {
             stats: Arc::default(),
             fatal: CancellationToken::new(),
             writable: Arc::new(AtomicBool::new(true)),
+            log: Arc::default(),
         };
+        // The process before may have been killed before it flushed.
+        store.log.is_unflushed.store(!store.is_shared(), Ordering::Relaxed);
         store.tasks.spawn(
             "store writer",
             committer::run(
@@ -153,6 +170,7 @@ impl Store {
                     stop: store.tasks.stop_token().clone(),
                     fatal: store.fatal.clone(),
                     writable: Arc::clone(&store.writable),
+                    log: Arc::clone(&store.log),
                 },
             ),
         );
@@ -164,11 +182,23 @@ impl Store {
         self.clock.now()
     }
 
-    /// A connection for reading. Take one per unit of work and pass it down.
+    /// A connection for reading, which sees every commit of this process. Take one per unit of work and pass it down.
     ///
     /// # Errors
     /// `UNAVAILABLE` when none becomes free within five seconds.
     pub async fn read(&self) -> Result<Read> {
+        if self.log.is_unflushed.load(Ordering::Acquire) {
+            // As long as nothing can be written, what is in the tables is read.
+            let _ = self.writer.ask(Command::Flush).await;
+        }
+        self.read_tables().await
+    }
+
+    /// As [`read`](Self::read), for what messages and outcomes of the last second do not change or need not have changed.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) async fn read_tables(&self) -> Result<Read> {
         self.stats.reads.fetch_add(1, Ordering::Relaxed);
         self.backend.read().await
     }
@@ -291,8 +321,11 @@ impl Store {
     ///
     /// # Errors
     /// `UNAVAILABLE` when another process has the file.
-    pub fn claim(&self) -> Result<Option<std::fs::File>> {
-        self.backend.claim()
+    pub fn claim(&self) -> Result<Option<Claim>> {
+        Ok(self.backend.claim()?.map(|file| {
+            self.log.is_allowed.store(true, Ordering::Relaxed);
+            Claim { log: Arc::clone(&self.log), _file: file }
+        }))
     }
 
     /// Whether this is PostgreSQL, which several nodes may share.

@@ -32,7 +32,7 @@ pub(super) enum Column {
 }
 
 impl Column {
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Text(name) | Self::Number(name) => name,
         }

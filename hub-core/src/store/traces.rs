@@ -327,8 +327,8 @@ macro_rules! insert_traces {
         concat!(
             "INSERT INTO traces (id, message_id, bot_id, channel_id, replay_of, status, open_sinks, summary, attempts,
                 started_at, duration_ms, steps)
-             SELECT id, message_id, bot_id, channel_id, replay_of, status, open_sinks, summary, 0, started_at,
-                duration_ms, steps
+             SELECT id, message_id, bot_id, channel_id, replay_of, status, open_sinks, summary, attempts,
+                started_at, duration_ms, steps
              FROM ",
             $rows
         )
@@ -350,6 +350,7 @@ row!(NewTrace, |row| {
     Text status = row.status.as_str(),
     Number open_sinks = row.open_sinks,
     Text summary = row.summary.as_str(),
+    Number attempts = 0,
     Number started_at = row.started_at,
     Number duration_ms = row.duration_ms,
     Text steps = row.steps.as_str(),

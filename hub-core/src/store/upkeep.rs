@@ -9,6 +9,7 @@ use super::{
     backend::{self, Known},
     batch::execute,
     conn::{Conn, sql},
+    direct,
     fault::classify,
     sealed::SealedValues,
 };
@@ -141,7 +142,24 @@ impl Upkeep {
         let sql = format!("PRAGMA integrity_check({MOST_FINDINGS})");
         let lines: Vec<String> =
             sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(&mut **conn).await.map_err(classify)?;
-        Ok(lines.into_iter().filter(|line| line != "ok").collect())
+        let mut found: Vec<String> = lines.into_iter().filter(|line| line != "ok").collect();
+        let has_log = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'commit_log')";
+        if sqlx::query_scalar(has_log).fetch_one(&mut **conn).await.map_err(classify)? {
+            let entries =
+                sqlx::query_as("SELECT id, entry FROM commit_log ORDER BY id").fetch_all(&mut **conn);
+            let entries: Vec<(i64, Vec<u8>)> = entries.await.map_err(classify)?;
+            let unreadable = entries.into_iter().filter(|(_, entry)| !direct::is_readable(entry));
+            found.extend(unreadable.map(|(id, _)| format!("entry {id} of the commit log cannot be read")));
+        }
+        Ok(found)
+    }
+
+    /// Stores in the tables of a SQLite file what its commit log has for them. The schema must be up to date.
+    pub async fn flush(&mut self, config: &StoreConfig) -> Result<()> {
+        match config {
+            StoreConfig::Sqlite(path) => direct::flush_file(path).await,
+            StoreConfig::Postgres(_) => Ok(()),
+        }
     }
 
     /// Rows that name others that are not there; PostgreSQL lets none come to be.

@@ -35,6 +35,8 @@ pub(super) enum Command {
     BeginSend(Arc<Begun>, Reply<bool>),
     SettleSend(Arc<Settled>, Reply<bool>),
     Run(Job, Reply<Box<dyn Any + Send>>),
+    /// Store in the tables what the commit log has for them.
+    Flush(Reply<()>),
 }
 
 impl Command {
@@ -44,7 +46,7 @@ impl Command {
         match self {
             Self::Accept(accept, _) => accept.messages.len().max(1),
             Self::Finish(..) | Self::BeginSend(..) | Self::SettleSend(..) => 1,
-            Self::Run(..) => ENOUGH_ROWS,
+            Self::Run(..) | Self::Flush(..) => ENOUGH_ROWS,
         }
     }
 
@@ -53,7 +55,7 @@ impl Command {
         match self {
             Self::Finish(finished, _) => finished.is_followed || !finished.replies.is_empty(),
             Self::SettleSend(..) => false,
-            Self::Accept(..) | Self::BeginSend(..) | Self::Run(..) => true,
+            Self::Accept(..) | Self::BeginSend(..) | Self::Run(..) | Self::Flush(..) => true,
         }
     }
 }

@@ -102,6 +102,20 @@ async fn a_rotation_reseals_everything_and_is_refused_while_a_hub_runs() {
 }
 
 #[tokio::test]
+async fn a_rotation_flushes_the_commit_log_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = hub(folder.path(), 3).await;
+    let mut upkeep = Upkeep::open(&home.store).await.unwrap();
+    upkeep.run("INSERT INTO commit_log (id, entry) VALUES (1, x'ff'), (2, x'01')").await.unwrap();
+    assert_eq!(upkeep.integrity().await.unwrap(), ["entry 1 of the commit log cannot be read"]);
+    let refused = rotate_key(&home, None, &Random::seeded(5)).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Unavailable, "{refused}");
+    upkeep.run("DELETE FROM commit_log WHERE id = 1").await.unwrap();
+    rotate_key(&home, None, &Random::seeded(5)).await.unwrap();
+    upkeep.run("INSERT INTO commit_log (id, entry) VALUES (2, x'01')").await.expect("entry 2 was flushed");
+}
+
+#[tokio::test]
 async fn a_rotation_that_ended_halfway_leaves_a_hub_that_works_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let home = hub(folder.path(), 1_203).await;

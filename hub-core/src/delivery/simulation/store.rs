@@ -4,7 +4,6 @@
 use std::{
     collections::{HashMap, HashSet},
     fmt,
-    fs::File,
     sync::Arc,
     time::Duration,
 };
@@ -28,6 +27,7 @@ use crate::{
     network::WindowRules,
     secret::Sealed,
     store::{
+        Claim,
         ai::{AiConfigRow, Conversation, ConversationQuery},
         bots::Answered,
         channel_plugins::InstalledRow,
@@ -165,7 +165,7 @@ impl WorkStore for ModelStore {
         self.shared
     }
 
-    fn claim_file(&self) -> Result<Option<File>> {
+    fn claim_file(&self) -> Result<Option<Claim>> {
         Ok(None)
     }
 

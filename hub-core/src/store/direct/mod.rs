@@ -4,7 +4,7 @@
 //! server or to the thread on which `sqlx` runs SQLite, cost several times what the statements cost. Whatever needs more
 //! than plain rows, and what is refused here because of its content, is written by the [batch](super::batch).
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use super::{
     backend::Backend,
@@ -18,6 +18,8 @@ use super::{
 };
 use crate::error::Result;
 
+mod commit_log;
+mod entry;
 mod postgres;
 mod sqlite;
 
@@ -67,7 +69,8 @@ impl Plain {
     }
 }
 
-/// Writes commands in one transaction. `None` when they have to be written by statements apart, as nothing is stored yet.
+/// Writes commands in one transaction, which may be an entry of the commit log if that is `allowed`. `None` when they have
+/// to be written by statements apart, as nothing is stored yet.
 ///
 /// # Errors
 /// The database cannot be written at the moment, or failed.
@@ -76,13 +79,32 @@ pub(super) async fn commit(
     direct: &mut Option<Direct>,
     tx: &mut Tx,
     plain: Plain,
+    allowed: bool,
 ) -> Result<Option<Written>> {
     let written = match (backend, &mut tx.0) {
         (Backend::Sqlite { write, .. }, _) => {
-            sqlite::commit(direct, write.get_filename(), plain).await.map(Some)
+            sqlite::commit(direct, write.get_filename(), plain, allowed).await.map(Some)
         }
         (_, Owned::Postgres(conn)) => postgres::commit(conn, &plain).await,
         _ => Ok(None),
     };
     written.or_else(|error| if is_fatal(&error) || is_outage(&error) { Err(error) } else { Ok(None) })
+}
+
+/// As [`flush`], for a file that this process does not work on.
+pub(super) async fn flush_file(database: &Path) -> Result<()> {
+    sqlite::flush(&mut None, database).await
+}
+
+/// Whether this program can read an entry of the commit log.
+pub(super) fn is_readable(entry: &[u8]) -> bool {
+    entry::Rows::default().read(entry).is_ok()
+}
+
+/// Stores in the tables what the commit log has for them; nothing on PostgreSQL.
+pub(super) async fn flush(backend: &Backend, direct: &mut Option<Direct>) -> Result<()> {
+    match backend {
+        Backend::Sqlite { write, .. } => sqlite::flush(direct, write.get_filename()).await,
+        Backend::Postgres { .. } => Ok(()),
+    }
 }

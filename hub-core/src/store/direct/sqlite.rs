@@ -15,7 +15,7 @@ use std::{
 
 use rusqlite::{CachedStatement, Connection, OpenFlags, OptionalExtension, params, types::Type};
 
-use super::{Plain, Written};
+use super::{Plain, Written, commit_log::Tail};
 use crate::{
     error::{Error, Result},
     id::{IdText, MessageId},
@@ -33,23 +33,24 @@ use crate::{
 };
 
 /// Statements that stay prepared: all of this module.
-const STATEMENTS: usize = 24;
+const STATEMENTS: usize = 32;
 
 /// The connection.
 #[derive(Debug)]
 pub(in crate::store) struct Direct {
     connection: Connection,
-    texts: Texts,
+    pub(super) texts: Texts,
+    pub(super) tail: Tail,
 }
 
 #[derive(Debug)]
-struct Texts {
-    message: String,
-    consequences: fan_out::Texts,
-    success: String,
-    count: String,
-    outcome: String,
-    trace: String,
+pub(super) struct Texts {
+    pub(super) message: String,
+    pub(super) consequences: fan_out::Texts,
+    pub(super) success: String,
+    pub(super) count: String,
+    pub(super) outcome: String,
+    pub(super) trace: String,
 }
 
 impl Direct {
@@ -71,18 +72,56 @@ impl Direct {
             outcome: finish_statement(&rows::single::<Finished>()),
             trace: update_traces("MAX", &rows::single::<TraceUpdate>()),
         };
-        Ok(Self { connection, texts })
+        Ok(Self { connection, texts, tail: Tail::default() })
     }
 
-    /// Writes commands in one transaction. On an error nothing is stored.
-    /// Blocks. `caller` is gone when the process is ended at a point of a test.
-    fn commit(&mut self, plain: &Plain, caller: &Weak<()>) -> Result<Written> {
+    /// What is known of the commit log.
+    pub(in crate::store) const fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// Writes commands in one transaction: as an entry of the commit log if that is `allowed`. On an error nothing is
+    /// stored. Blocks. `caller` is gone when the process is ended at a point of a test.
+    fn commit(&mut self, plain: &Plain, allowed: bool, caller: &Weak<()>) -> Result<Written> {
         failpoint!("commit.begin", called by caller);
+        self.transaction(caller, |direct| {
+            if allowed && direct.may_append(plain)? {
+                return direct.append(plain, caller);
+            }
+            if direct.last_entry()? != 0 {
+                direct.flush_entries(caller)?;
+            }
+            Ok((direct.write(plain, caller)?, Tail::default()))
+        })
+    }
+
+    /// Stores in the tables what the commit log has for them.
+    fn flush(&mut self, caller: &Weak<()>) -> Result<()> {
+        if self.last_entry()? == 0 {
+            self.tail = Tail::default();
+            return Ok(());
+        }
+        failpoint!("flush.begin", called by caller);
+        self.transaction(caller, |direct| direct.flush_entries(caller).map(|()| ((), Tail::default())))
+    }
+
+    /// Runs `write`, which says what is known of the commit log after it, in a transaction.
+    fn transaction<T>(
+        &mut self,
+        caller: &Weak<()>,
+        write: impl FnOnce(&mut Self) -> Result<(T, Tail)>,
+    ) -> Result<T> {
         self.run("BEGIN IMMEDIATE")?;
-        let written = self.write(plain, caller).and_then(|written| {
+        let written = write(self).and_then(|written| {
             failpoint!("commit.before", called by caller);
             self.run("COMMIT").map(|()| written)
         });
+        // After a failure it may be any.
+        let (written, tail) = match written {
+            Ok((written, tail)) => (Ok(written), tail),
+            Err(error) => (Err(error), Tail::unknown()),
+        };
+        self.tail = tail;
         if written.is_err() && !self.connection.is_autocommit() {
             self.run("ROLLBACK")?;
         }
@@ -101,15 +140,7 @@ impl Direct {
         if batches.is_empty() {
             return Ok(Vec::new());
         }
-        failpoint!("commit.accepts", called by caller);
-        failpoint!("accept.leases", called by caller);
-        let mut current = Current::new();
-        let mut lease = self.prepare("SELECT lease_fence, config_rev FROM bots WHERE id = ?1")?;
-        for bot in batches.iter().map(|batch| batch.bot_id) {
-            let row = lease.query_row([bot.text().as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
-            current.extend(row.optional().map_err(classify_direct)?.map(|row| (bot, row)));
-        }
-        let judged = Judged::new(batches, &current);
+        let judged = self.judge(batches, caller)?;
         failpoint!("accept.messages", called by caller);
         let rows = judged.rows();
         let stored = self.store(&self.texts.message, &rows)?;
@@ -136,6 +167,19 @@ impl Direct {
         self.store(&texts.contact, &rows.contacts)?;
         self.store(&texts.cursor, &rows.cursors)?;
         Ok(judged.answers(&inserted, &seqs))
+    }
+
+    /// Which batches have their leases and the channels' current settings.
+    pub(super) fn judge<'b>(&self, batches: &'b [Arc<Accept>], caller: &Weak<()>) -> Result<Judged<'b>> {
+        failpoint!("commit.accepts", called by caller);
+        failpoint!("accept.leases", called by caller);
+        let mut current = Current::new();
+        let mut lease = self.prepare("SELECT lease_fence, config_rev FROM bots WHERE id = ?1")?;
+        for bot in batches.iter().map(|batch| batch.bot_id) {
+            let row = lease.query_row([bot.text().as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
+            current.extend(row.optional().map_err(classify_direct)?.map(|row| (bot, row)));
+        }
+        Ok(Judged::new(batches, &current))
     }
 
     /// As [`deliveries::finish`](super::deliveries::finish).
@@ -246,26 +290,41 @@ impl Direct {
         rows.iter().map(|row| stored(row).map_err(classify_direct)).collect()
     }
 
-    fn run(&self, statement: &str) -> Result<()> {
+    pub(super) fn run(&self, statement: &str) -> Result<()> {
         self.prepare(statement)?.execute([]).map(drop).map_err(classify_direct)
     }
 
-    fn prepare(&self, statement: &str) -> Result<CachedStatement<'_>> {
+    pub(super) fn prepare(&self, statement: &str) -> Result<CachedStatement<'_>> {
         self.connection.prepare_cached(statement).map_err(classify_direct)
     }
 }
 
-/// Writes commands with this connection, on a thread that may block.
+/// Writes commands with this connection: as an entry of the commit log if that is `allowed`.
 pub(in crate::store) async fn commit(
     connection: &mut Option<Direct>,
     database: &Path,
     plain: Plain,
+    allowed: bool,
 ) -> Result<Written> {
+    blocking(connection, database, move |direct, caller| direct.commit(&plain, allowed, caller)).await
+}
+
+/// Stores in the tables what the commit log has for them.
+pub(in crate::store) async fn flush(connection: &mut Option<Direct>, database: &Path) -> Result<()> {
+    blocking(connection, database, Direct::flush).await
+}
+
+/// Works with this connection, which is opened if there is none, on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    connection: &mut Option<Direct>,
+    database: &Path,
+    work: impl FnOnce(&mut Direct, &Weak<()>) -> Result<T> + Send + 'static,
+) -> Result<T> {
     let (taken, database, caller) = (connection.take(), database.to_owned(), Arc::new(()));
     let called_by = Arc::downgrade(&caller);
     let work = move || {
         let mut direct = taken.map_or_else(|| Direct::open(&database), Ok)?;
-        let written = direct.commit(&plain, &called_by);
+        let written = work(&mut direct, &called_by);
         Ok((Some(direct).filter(|direct| direct.connection.is_autocommit()), written))
     };
     let done = tokio::task::spawn_blocking(work).await;

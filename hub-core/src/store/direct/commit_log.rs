@@ -1,0 +1,334 @@
+//! The commit log of a SQLite file: what a commit of messages and outcomes would store in about thirty B-trees, it stores
+//! in one row instead, and the tables follow ("flush") when a few dozen rows have gathered, after a second, or before
+//! anything else is read or written. What ends before its flush is never stored as open: a delivery that worked at
+//! the first attempt leaves its trace and a count.
+//!
+//! A commit costs SQLite little per row and much per page, so small commits gain most by it. What is committed is in the
+//! file, and the next process that opens the file flushes it: nothing depends on what is in memory here but the speed.
+//!
+//! Only the process that has claimed the file appends. Entries are applied in their order, by the statements that would
+//! have stored their rows at once, so that the tables cannot tell the difference.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::Weak,
+};
+
+use rusqlite::{OptionalExtension, params};
+
+use super::{
+    Direct, Plain, Written,
+    entry::{Entry, Field, Kind, LastSeq, Outcome, Rows},
+};
+use crate::{
+    error::Result,
+    id::{BotId, ChannelId, MessageId},
+    model::trace::DeliveryState,
+    store::{
+        fan_out::Consequences,
+        fault::classify_direct,
+        inbox::{self, Accepted, MessageRow, Seqs},
+    },
+};
+
+/// Rows of a log that is flushed before the next commit: as long as that takes, commits wait.
+const MOST_ROWS: usize = 512;
+/// Bytes of such a log.
+const MOST_BYTES: usize = 4 << 20;
+/// Rows of a log whose flush costs little more per row than a larger one.
+const ENOUGH_ROWS: usize = 64;
+
+/// Rows of a commit that goes to the tables: it changes so many pages of them for so many rows that the log would only be
+/// written in addition.
+const LARGE_COMMIT: usize = 32;
+
+/// What is known of the entries in the file.
+#[derive(Debug, Default)]
+pub(in crate::store) struct Tail {
+    /// The number of the last one, or 0. In the file it is another one when another process has flushed.
+    last: i64,
+    /// The messages in it, by what makes them unique.
+    messages: HashSet<(BotId, String)>,
+    /// The last numbers of channels' logs.
+    seqs: HashMap<ChannelId, i64>,
+    rows: usize,
+    bytes: usize,
+}
+
+impl Tail {
+    /// Whether it has to be flushed before the next commit.
+    pub(in crate::store) const fn is_full(&self) -> bool {
+        self.rows >= MOST_ROWS || self.bytes >= MOST_BYTES
+    }
+
+    /// Whether its flush costs little more per row than a larger one.
+    pub(in crate::store) const fn is_long(&self) -> bool {
+        self.rows >= ENOUGH_ROWS
+    }
+
+    pub(in crate::store) const fn is_empty(&self) -> bool {
+        self.last == 0
+    }
+
+    /// After a commit whose outcome is unknown: the file has another last number, or none.
+    pub(super) fn unknown() -> Self {
+        Self { last: -1, ..Self::default() }
+    }
+}
+
+impl Direct {
+    /// The number of the last entry in the file, or 0.
+    pub(super) fn last_entry(&self) -> Result<i64> {
+        let mut last = self.prepare("SELECT COALESCE(MAX(id), 0) FROM commit_log")?;
+        last.query_row([], |row| row.get(0)).map_err(classify_direct)
+    }
+
+    /// Whether these commands may go into the log. What replies and sends change is read again at once.
+    pub(super) fn may_append(&self, plain: &Plain) -> Result<bool> {
+        let messages = plain.accepts.iter().map(|batch| batch.messages.len());
+        let fits = messages.sum::<usize>() + plain.finished.len() < LARGE_COMMIT
+            && plain.begun.is_empty()
+            && plain.settled.is_empty()
+            && plain.finished.iter().all(|one| one.replies.is_empty());
+        Ok(fits && !self.tail.is_full() && self.last_entry()? == self.tail.last)
+    }
+
+    /// Stores commands as an entry, in a transaction that has begun; returns what is known of the log after it.
+    pub(super) fn append(&mut self, plain: &Plain, caller: &Weak<()>) -> Result<(Written, Tail)> {
+        let mut tail = std::mem::replace(&mut self.tail, Tail::unknown());
+        tail.last += 1;
+        let mut entry = Entry::new();
+        let accepted = self.append_messages(plain, &mut entry, &mut tail, caller)?;
+        if !plain.finished.is_empty() {
+            failpoint!("commit.finished", called by caller);
+            failpoint!("finish.state", called by caller);
+            failpoint!("finish.traces", called by caller);
+            entry.push(Kind::Finished, &plain.finished.iter().map(|one| &**one).collect::<Vec<_>>());
+            entry.push(Kind::Outcome, &plain.finished.iter().map(|one| Outcome(one)).collect::<Vec<_>>());
+            entry.push(Kind::TraceUpdate, &plain.finished.iter().map(|one| &one.trace).collect::<Vec<_>>());
+            tail.rows += plain.finished.len();
+        }
+        tail.bytes += entry.0.len();
+        let mut insert = self.prepare("INSERT INTO commit_log (id, entry) VALUES (?1, ?2)")?;
+        insert.execute(params![tail.last, entry.0]).map_err(classify_direct)?;
+        Ok((Written { accepted, begun: Vec::new(), settled: Vec::new() }, tail))
+    }
+
+    fn append_messages(
+        &self,
+        plain: &Plain,
+        entry: &mut Entry,
+        tail: &mut Tail,
+        caller: &Weak<()>,
+    ) -> Result<Vec<Accepted>> {
+        if plain.accepts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let judged = self.judge(&plain.accepts, caller)?;
+        failpoint!("accept.messages", called by caller);
+        let mut inserted = HashSet::new();
+        let mut rows = judged.rows();
+        let mut stored =
+            self.prepare("SELECT EXISTS (SELECT 1 FROM messages WHERE bot_id = ?1 AND dedupe_key = ?2)")?;
+        for row in &rows {
+            let key = (row.bot_id, row.dedupe_key.clone());
+            let bot = row.bot_id.text();
+            let of_bot = params![bot.as_str(), row.dedupe_key];
+            if !tail.messages.contains(&key)
+                && !stored.query_row(of_bot, |row| row.get(0)).map_err(classify_direct)?
+            {
+                inserted.insert(row.id);
+                tail.messages.insert(key);
+            }
+        }
+        rows.retain(|row: &&MessageRow| inserted.contains(&row.id));
+        failpoint!("accept.numbers", called by caller);
+        let mut seqs = Seqs::new();
+        let mut numbered = Vec::new();
+        let mut stored = self.prepare("SELECT last_seq FROM channels WHERE id = ?1")?;
+        for (channel, messages) in inbox::taken(&judged.valid, &inserted) {
+            let last = stored.query_row([channel.text().as_str()], |row| row.get(0));
+            if let Some(stored) = last.optional().map_err(classify_direct)? {
+                let last = tail.seqs.get(&channel).copied().unwrap_or(stored).max(stored) + count(&messages);
+                inbox::number(&mut seqs, channel, &messages, last);
+                numbered.push(LastSeq { channel, last });
+                tail.seqs.insert(channel, last);
+            }
+        }
+        failpoint!("accept.work", called by caller);
+        failpoint!("accept.rows", called by caller);
+        let follows = Consequences::new(&judged.valid, &inserted, &seqs);
+        entry.push(Kind::Message, &rows);
+        entry.push(Kind::Log, &follows.log);
+        entry.push(Kind::Delivery, &follows.deliveries);
+        entry.push(Kind::Trace, &follows.traces);
+        entry.push(Kind::Contact, &follows.contacts);
+        entry.push(Kind::Cursor, &follows.cursors);
+        entry.push(Kind::LastSeq, &numbered);
+        tail.rows += rows.len();
+        Ok(judged.answers(&inserted, &seqs))
+    }
+
+    /// Stores what all entries have for the tables, and deletes them, in a transaction that has begun.
+    pub(super) fn flush_entries(&self, caller: &Weak<()>) -> Result<()> {
+        failpoint!("flush.entries", called by caller);
+        let mut entries = self.prepare("SELECT entry FROM commit_log ORDER BY id")?;
+        let entries = entries.query_map([], |row| row.get::<_, Vec<u8>>(0));
+        let entries: Vec<Vec<u8>> = entries.and_then(Iterator::collect).map_err(classify_direct)?;
+        let mut rows = Rows::default();
+        for entry in &entries {
+            rows.read(entry)?;
+        }
+        let texts = &self.texts.consequences;
+        let mut ended = Ended::at_once(&rows);
+        self.store_fields(&self.texts.message, rows.of(Kind::Message))?;
+        self.store_fields(&texts.log, rows.of(Kind::Log))?;
+        let open = rows.of(Kind::Delivery).filter(|row| !ended.deliveries.contains(row[0].as_str()));
+        self.store_fields(&texts.delivery, open)?;
+        for trace in rows.of(Kind::Trace) {
+            match ended.traces.get(trace[0].as_str()) {
+                Some(update) => {
+                    let steps = joined_steps(trace, update);
+                    self.store_fields(&texts.trace, std::iter::once(&ended_trace(trace, update, &steps)[..]))?
+                }
+                None => self.store_fields(&texts.trace, std::iter::once(trace))?,
+            };
+        }
+        self.store_fields(&texts.contact, rows.of(Kind::Contact))?;
+        self.store_fields(&texts.cursor, last_cursors(&rows).values().map(Vec::as_slice))?;
+        self.store_fields(
+            "UPDATE channels SET last_seq = MAX(last_seq, ?2) WHERE id = ?1",
+            last_seqs(&rows).values().copied(),
+        )?;
+        failpoint!("flush.outcomes", called by caller);
+        self.flush_outcomes(&rows, &mut ended)?;
+        failpoint!("flush.delete", called by caller);
+        self.run("DELETE FROM commit_log")
+    }
+
+    /// Stores outcomes but for what is stored already because of `ended`.
+    fn flush_outcomes(&self, rows: &Rows<'_>, ended: &mut Ended<'_, '_>) -> Result<()> {
+        let mut successes: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+        let outcomes = rows.of(Kind::Outcome).zip(rows.of(Kind::TraceUpdate));
+        for (finished, (outcome, trace)) in rows.of(Kind::Finished).zip(outcomes) {
+            let is_success = is_success(finished);
+            if !(is_success && ended.deliveries.remove(finished[0].as_str())) {
+                let statement = if is_success { &self.texts.success } else { &self.texts.outcome };
+                if self.store_fields(statement, std::iter::once(finished))? == 0 {
+                    continue;
+                }
+                self.store_fields(&self.texts.trace, std::iter::once(trace))?;
+            } else if !ended.traces.contains_key(trace[0].as_str()) {
+                self.store_fields(&self.texts.trace, std::iter::once(trace))?;
+            }
+            if is_success {
+                let (count, last) = successes.entry(outcome[0].as_str()).or_default();
+                *count += 1;
+                *last = outcome[1].as_number().max(*last);
+            }
+        }
+        let counts: Vec<[Field<'_>; 3]> = successes
+            .into_iter()
+            .map(|(channel, (count, last))| [Field::Text(channel), Field::Number(count), Field::Number(last)])
+            .collect();
+        self.store_fields(&self.texts.count, counts.iter().map(<[_; 3]>::as_slice)).map(drop)
+    }
+
+    /// Runs a statement for each row; returns how many rows of tables it changed.
+    fn store_fields<'r>(
+        &self,
+        statement: &str,
+        rows: impl Iterator<Item = &'r [Field<'r>]>,
+    ) -> Result<usize> {
+        let mut statement = self.prepare(statement)?;
+        let mut store = |row: &[Field<'_>]| statement.execute(rusqlite::params_from_iter(row));
+        rows.map(|row| store(row).map_err(classify_direct)).sum()
+    }
+}
+
+/// What is in the log from its beginning to its end.
+struct Ended<'e, 'r> {
+    /// Deliveries whose first attempt was a success, by the node that held them from the beginning.
+    deliveries: HashSet<&'e str>,
+    /// Their traces, unless other deliveries of these are open, with what ends them.
+    traces: HashMap<&'e str, &'r [Field<'e>]>,
+}
+
+impl<'e, 'r> Ended<'e, 'r> {
+    fn at_once(rows: &'r Rows<'e>) -> Self {
+        let (claim, fence) = (Kind::Delivery.place("claim"), Kind::Finished.place("fence"));
+        let attempts = Kind::Finished.place("attempts");
+        let (open, ended) = (Kind::Trace.place("open_sinks"), Kind::TraceUpdate.place("ended"));
+        let holders = rows.of(Kind::Delivery).map(|row| (row[0].as_str(), row[claim].as_number()));
+        let holders: HashMap<&str, i64> = holders.collect();
+        let sinks = rows.of(Kind::Trace).map(|row| (row[0].as_str(), row[open].as_number()));
+        let sinks: HashMap<&str, i64> = sinks.collect();
+        let (mut deliveries, mut traces) = (HashSet::new(), HashMap::new());
+        for (row, update) in rows.of(Kind::Finished).zip(rows.of(Kind::TraceUpdate)) {
+            let delivery = row[0].as_str();
+            let is_first = is_success(row) && row[attempts].as_number() == 1;
+            if is_first && holders.get(delivery) == Some(&row[fence].as_number()) {
+                deliveries.insert(delivery);
+                let trace = update[0].as_str();
+                if sinks.get(trace) == Some(&update[ended].as_number()) {
+                    traces.entry(trace).or_insert(update);
+                }
+            }
+        }
+        Self { deliveries, traces }
+    }
+}
+
+/// A trace and the only update of it, as [`update_traces`](crate::store::traces::update_traces) would store it.
+fn ended_trace<'e>(trace: &[Field<'e>], update: &[Field<'e>], steps: &'e str) -> Vec<Field<'e>> {
+    let new = |column| update[Kind::TraceUpdate.place(column)];
+    let mut row = trace.to_vec();
+    let mut set = |column, value: Field<'e>| {
+        if value != Field::Null {
+            row[Kind::Trace.place(column)] = value;
+        }
+    };
+    let old = |column| trace[Kind::Trace.place(column)].as_number();
+    let duration = new("ended_at").as_number() - old("started_at");
+    set("status", new("status"));
+    set("open_sinks", Field::Number(0));
+    set("summary", new("summary"));
+    set("attempts", new("attempts"));
+    set("duration_ms", Field::Number(old("duration_ms").max(duration)));
+    set("steps", Field::Text(steps));
+    row
+}
+
+fn joined_steps(trace: &[Field<'_>], update: &[Field<'_>]) -> String {
+    let steps = trace[Kind::Trace.place("steps")].as_str();
+    match (update[Kind::TraceUpdate.place("steps")].as_str(), steps.strip_suffix(']')) {
+        (new, Some("[")) => format!("[{new}]"),
+        (new, Some(steps)) if !new.is_empty() => format!("{steps},{new}]"),
+        _ => steps.to_owned(),
+    }
+}
+
+/// Where each bot's network goes on after all entries.
+fn last_cursors<'e>(rows: &Rows<'e>) -> BTreeMap<&'e str, Vec<Field<'e>>> {
+    let mut last: BTreeMap<&str, Vec<Field<'_>>> = BTreeMap::new();
+    for row in rows.of(Kind::Cursor) {
+        let kept = last.entry(row[0].as_str()).or_insert_with(|| row.to_vec());
+        for (kept, new) in kept.iter_mut().zip(row).filter(|(_, new)| **new != Field::Null) {
+            *kept = *new;
+        }
+    }
+    last
+}
+
+/// The last number of each channel after all entries.
+fn last_seqs<'e, 'r>(rows: &'r Rows<'e>) -> BTreeMap<&'e str, &'r [Field<'e>]> {
+    rows.of(Kind::LastSeq).map(|row| (row[0].as_str(), row)).collect()
+}
+
+fn is_success(finished: &[Field<'_>]) -> bool {
+    finished[Kind::Finished.place("state")].as_str() == DeliveryState::Done.as_str()
+}
+
+fn count(messages: &[MessageId]) -> i64 {
+    i64::try_from(messages.len()).unwrap_or(0)
+}

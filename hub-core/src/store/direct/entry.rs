@@ -1,0 +1,254 @@
+//! An entry of the commit log: rows, by the statements that will store them. The values of a row are those that its
+//! [`Row`] hands over, so that a row is described once for the log and for its table.
+
+use std::borrow::Cow;
+
+use rusqlite::{
+    ToSql,
+    types::{Null, ToSqlOutput},
+};
+
+use crate::{
+    error::{Error, ErrorCode, Result},
+    id::{ChannelId, IdText},
+    store::{
+        deliveries::Finished,
+        fan_out::{ContactRow, CursorRow, DeliveryRow, LogRow},
+        inbox::MessageRow,
+        rows::{Column, Row, Values, row},
+        traces::{NewTrace, TraceUpdate},
+    },
+};
+
+/// The first byte of an entry. Another one is needed when the columns of a [`Kind`] change.
+const FORMAT: u8 = 1;
+
+/// The last number of a channel's log.
+pub(super) struct LastSeq {
+    pub(super) channel: ChannelId,
+    pub(super) last: i64,
+}
+
+row!(LastSeq, |row| {
+    Text channel = row.channel,
+    Number last = row.last,
+});
+
+/// An outcome, and the channel for whose successes it counts.
+pub(super) struct Outcome<'a>(pub(super) &'a Finished);
+
+row!(Outcome<'_>, |row| {
+    Text channel = row.0.channel,
+    Number at = row.0.stamp.read.wall,
+});
+
+/// Rows of one statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Message,
+    Log,
+    Delivery,
+    Trace,
+    Contact,
+    Cursor,
+    LastSeq,
+    /// As many as of the next two kinds, which belong to them.
+    Finished,
+    Outcome,
+    TraceUpdate,
+}
+
+impl Kind {
+    const ALL: [Self; 10] = [
+        Self::Message,
+        Self::Log,
+        Self::Delivery,
+        Self::Trace,
+        Self::Contact,
+        Self::Cursor,
+        Self::LastSeq,
+        Self::Finished,
+        Self::Outcome,
+        Self::TraceUpdate,
+    ];
+
+    const fn columns(self) -> &'static [Column] {
+        match self {
+            Self::Message => MessageRow::COLUMNS,
+            Self::Log => LogRow::COLUMNS,
+            Self::Delivery => DeliveryRow::COLUMNS,
+            Self::Trace => NewTrace::COLUMNS,
+            Self::Contact => ContactRow::COLUMNS,
+            Self::Cursor => CursorRow::COLUMNS,
+            Self::LastSeq => LastSeq::COLUMNS,
+            Self::Finished => Finished::COLUMNS,
+            Self::Outcome => Outcome::COLUMNS,
+            Self::TraceUpdate => TraceUpdate::COLUMNS,
+        }
+    }
+
+    /// Where the value of a column is in a row.
+    pub(super) fn place(self, column: &str) -> usize {
+        self.columns().iter().position(|one| one.name() == column).expect("a column of this kind")
+    }
+}
+
+/// An entry in the making.
+#[derive(Debug)]
+pub(super) struct Entry(pub(super) Vec<u8>);
+
+impl Entry {
+    pub(super) fn new() -> Self {
+        Self(vec![FORMAT])
+    }
+
+    pub(super) fn push<R: Row>(&mut self, kind: Kind, rows: &[R]) {
+        if rows.is_empty() {
+            return;
+        }
+        self.0.push(kind as u8);
+        self.len(rows.len());
+        for row in rows {
+            row.write(self);
+        }
+    }
+
+    fn len(&mut self, len: usize) {
+        let len = u32::try_from(len).expect("an entry is far smaller than 4 GiB");
+        self.0.extend(len.to_le_bytes());
+    }
+
+    fn value(&mut self, value: Field<'_>) {
+        match value {
+            Field::Null => self.0.push(0),
+            Field::Text(text) => {
+                self.0.push(1);
+                self.len(text.len());
+                self.0.extend(text.as_bytes());
+            }
+            Field::Number(number) => {
+                self.0.push(2);
+                self.0.extend(number.to_le_bytes());
+            }
+        }
+    }
+}
+
+impl<'v> Values<'v> for Entry {
+    fn text(&mut self, value: Option<Cow<'v, str>>) {
+        self.value(value.as_deref().map_or(Field::Null, Field::Text));
+    }
+
+    fn id(&mut self, value: Option<IdText>) {
+        self.value(value.as_ref().map_or(Field::Null, |id| Field::Text(id.as_str())));
+    }
+
+    fn number(&mut self, value: Option<i64>) {
+        self.value(value.map_or(Field::Null, Field::Number));
+    }
+}
+
+/// A value of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field<'e> {
+    Null,
+    Text(&'e str),
+    Number(i64),
+}
+
+impl<'e> Field<'e> {
+    /// A text, or an empty one.
+    pub(super) const fn as_str(self) -> &'e str {
+        match self {
+            Self::Text(text) => text,
+            Self::Null | Self::Number(_) => "",
+        }
+    }
+
+    /// A number, or 0.
+    pub(super) const fn as_number(self) -> i64 {
+        match self {
+            Self::Number(number) => number,
+            Self::Null | Self::Text(_) => 0,
+        }
+    }
+}
+
+impl ToSql for Field<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        match self {
+            Self::Null => Ok(Null.into()),
+            Self::Text(text) => text.to_sql(),
+            Self::Number(number) => Ok((*number).into()),
+        }
+    }
+}
+
+/// The rows of entries by their kinds, each kind in the order of the entries.
+#[derive(Debug, Default)]
+pub(super) struct Rows<'e>([Vec<Field<'e>>; Kind::ALL.len()]);
+
+impl<'e> Rows<'e> {
+    /// Adds the rows of an entry.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when another version of the program wrote it, `INTERNAL_ERROR` when it is damaged.
+    pub(super) fn read(&mut self, entry: &'e [u8]) -> Result<()> {
+        let unknown = || Error::internal("an entry of the commit log cannot be read");
+        let Some((&FORMAT, rest)) = entry.split_first() else {
+            let message = "another version of this program wrote the commit log";
+            return Err(
+                Error::new(ErrorCode::Unavailable, message).with_hint("start and stop that version first")
+            );
+        };
+        let mut bytes = Bytes(rest);
+        while !bytes.0.is_empty() {
+            let kind = Kind::ALL.get(usize::from(bytes.byte().ok_or_else(unknown)?)).ok_or_else(unknown)?;
+            let values = kind.columns().len() * bytes.len().ok_or_else(unknown)?;
+            for _ in 0..values {
+                self.0[*kind as usize].push(bytes.field().ok_or_else(unknown)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of a kind.
+    pub(super) fn of(&self, kind: Kind) -> impl ExactSizeIterator<Item = &[Field<'e>]> {
+        self.0[kind as usize].chunks_exact(kind.columns().len())
+    }
+}
+
+/// What is left of an entry.
+struct Bytes<'e>(&'e [u8]);
+
+impl<'e> Bytes<'e> {
+    fn take(&mut self, len: usize) -> Option<&'e [u8]> {
+        let (taken, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.array().map(|[byte]| byte)
+    }
+
+    fn len(&mut self) -> Option<usize> {
+        usize::try_from(u32::from_le_bytes(self.array()?)).ok()
+    }
+
+    fn field(&mut self) -> Option<Field<'e>> {
+        match self.byte()? {
+            0 => Some(Field::Null),
+            1 => {
+                let len = self.len()?;
+                std::str::from_utf8(self.take(len)?).ok().map(Field::Text)
+            }
+            2 => Some(Field::Number(i64::from_le_bytes(self.array()?))),
+            _ => None,
+        }
+    }
+}
