@@ -1,5 +1,5 @@
 //! Named points at which tests make the hub fail: at every commit, claim, send and record. They exist only with the
-//! feature `failpoints`, which no shipped program has; without it they are nothing.
+//! feature `testing`, which no shipped program has; without it they are nothing.
 //!
 //! The registry is one per process, so a test that uses it is alone in its program. It is forty lines of our
 //! own rather than the crate `fail`: that one sleeps by blocking the thread, which stalls more than the point,

@@ -35,7 +35,7 @@
 //! | [`local_http`], [`data_dir`], [`private_files`] | services without a port; the data directory, and its files |
 //! | [`filter`], [`signing`], [`qr`], `password` | pure functions: filters, headers of webhooks, QR codes, passwords |
 //! | [`id`], [`file_type`], [`time`], [`random`], [`secret`], [`page`], [`error`], [`text`] | the vocabulary |
-//! | `demo`, `testing`, `failpoints` | with features: the demo, a hub for tests, and points at which tests make it fail |
+//! | `demo`; `testing`, `failpoints` | with the feature `sim`: the demo; with `testing`: a hub for tests, and points at which tests make it fail |
 //!
 //! A noun never calls `delivery`: sending means writing an outbox row, which the worker finds. That also makes an
 //! accepted send durable.
@@ -92,20 +92,20 @@
 #![deny(missing_docs)]
 
 /// A named point at which tests make the hub fail, in a function that can fail; `(…, passed)` where it cannot.
-/// Nothing without the feature `failpoints`.
+/// Nothing without the feature `testing`.
 macro_rules! failpoint {
     ($point:literal) => {
-        #[cfg(feature = "failpoints")]
+        #[cfg(feature = "testing")]
         crate::failpoints::reach($point).await?;
     };
     ($point:literal, passed) => {
-        #[cfg(feature = "failpoints")]
+        #[cfg(feature = "testing")]
         let _ = crate::failpoints::reach($point).await;
     };
     ($point:literal, called by $caller:expr) => {
-        #[cfg(feature = "failpoints")]
+        #[cfg(feature = "testing")]
         crate::failpoints::reach_blocking($point, $caller)?;
-        #[cfg(not(feature = "failpoints"))]
+        #[cfg(not(feature = "testing"))]
         let _ = $caller;
     };
 }
@@ -132,7 +132,7 @@ pub mod egress;
 pub mod error;
 pub mod event_feed;
 pub mod events;
-#[cfg(feature = "failpoints")]
+#[cfg(feature = "testing")]
 pub mod failpoints;
 pub mod file_type;
 pub mod filter;

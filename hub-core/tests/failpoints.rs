@@ -1,11 +1,11 @@
 //! At every commit, claim, send and record the hub fails, panics, stalls or dies, while messages go both ways.
 //! Afterwards nothing is lost, made up, reordered or repeated without a reason.
 //!
-//! The points are one registry per process, so these tests are a program of their own, built only with the
-//! feature. Third-party crates are not built again when the whole workspace is named:
+//! The points are one registry per process, so these tests are a program of their own. Crates are not built again when the
+//! whole workspace is named:
 //!
 //! ```text
-//! cargo test --workspace --features hub-core/failpoints --test failpoints
+//! cargo test --workspace --test failpoints
 //! HUB_TEST_POINTS=outbox. cargo test …                       # only the points whose name has this in it
 //! ```
 //!
@@ -243,7 +243,7 @@ impl Stage {
         }
     }
 
-    /// Messages while the clock stands still, so that most are committed alone and go to the commit log, which is flushed
+    /// Messages while the clock does not move, so that most are committed alone and go to the commit log, which is flushed
     /// soon.
     async fn say_slowly(&self, person: &str, point: &str) {
         self.sinks.shut.store(true, Ordering::Relaxed);

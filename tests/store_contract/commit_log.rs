@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use hub_core::{
+    error::ErrorCode,
     id::{DeliveryId, Ids, TraceId},
     random::Random,
     store::{
@@ -45,6 +46,20 @@ async fn the_log_is_flushed_before_a_read() {
     drop(read);
     assert_eq!(db.count_unflushed("commit_log").await, 0);
     assert_eq!(db.count_unflushed("deliveries").await, 1);
+    db.remove().await;
+}
+
+#[tokio::test]
+async fn what_clients_wait_for_goes_to_the_tables() {
+    let db = Db::claimed().await;
+    let on = stage(&db).await;
+    for (key, is_read_at_once, logged) in [("1", true, 0), ("2", false, 1), ("3", true, 0)] {
+        let (one, _) = taken(&db, message(&db, on.bot, "ann", key, key), on.channel, on.lease.fence);
+        let accept = Accept { is_read_at_once, ..batch(&on.lease, None, vec![one]) };
+        db.store.accept(accept).await.unwrap();
+        assert_eq!(db.count_unflushed("commit_log").await, logged, "message {key}");
+    }
+    assert_eq!(db.count_unflushed("messages").await, 3);
     db.remove().await;
 }
 
@@ -272,4 +287,18 @@ async fn any_commands_leave_the_same_tables() {
         plain.remove().await;
         logged.remove().await;
     }
+}
+
+#[tokio::test]
+async fn a_log_that_only_another_version_can_read_is_not_migrated() {
+    let db = Db::sqlite().await;
+    db.sql("INSERT INTO commit_log (id, entry) VALUES (1, x'ff')").await;
+    db.sql("DELETE FROM _sqlx_migrations WHERE version = 25").await;
+    let error = Store::open(&db.config, Clock::system()).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Unavailable, "{error}");
+    assert_eq!(error.message(), "another version of this program wrote the commit log");
+    assert_eq!(error.hint(), Some("start and stop that version first"));
+    assert_eq!(db.number("SELECT MAX(version) FROM _sqlx_migrations").await, 24);
+    db.sql("DELETE FROM commit_log").await;
+    db.remove().await;
 }

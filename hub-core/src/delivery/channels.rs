@@ -4,8 +4,10 @@
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
+use url::{Origin, Url};
+
 use crate::{
-    delivery::{plugins::Installed, work_store::WorkContext},
+    delivery::{plugins::Installed, redact::Redactor, work_store::WorkContext},
     error::{Error, Result},
     filter::{CompiledFilter, Filter, FilterInput},
     id::{BotId, ChannelId},
@@ -17,6 +19,7 @@ use crate::{
     },
     network::MessageKind,
     secret::{Sealer, Secret},
+    signing::Method,
     time::Timestamp,
 };
 
@@ -60,6 +63,10 @@ pub struct ChannelRuntime {
     pub on_plugin_error: OnPluginError,
     /// How long a failing delivery may hold back its conversation.
     pub lane_hold: Duration,
+    /// Knows the webhook's secrets.
+    pub redactor: Redactor,
+    /// Where the webhook's URL leads: requests to other origins carry no credentials.
+    pub webhook_origin: Option<Origin>,
     /// The ids as filters see them.
     id_texts: (String, String),
 }
@@ -149,14 +156,21 @@ impl BotChannels {
 impl ChannelRuntime {
     fn new(record: &ChannelRecord, plugins: Vec<Arc<Installed>>, sealer: &Sealer) -> Result<Self> {
         let old_secret = record.webhook_old_secret(sealer)?;
+        let (webhook, secret) = (record.webhook()?, record.webhook_secret(sealer)?);
+        let custom_header = match Method::try_from(&webhook.auth) {
+            Ok(Method::Header { name }) => Some(name),
+            _ => None,
+        };
         Ok(Self {
+            redactor: Redactor::new(secret.iter().chain(&old_secret), custom_header),
+            webhook_origin: Url::parse(&webhook.url).ok().map(|url| url.origin()),
             id: record.id,
             handle: record.handle()?,
             enabled: record.enabled,
             filter: ChannelFilter::new(record),
             websocket: decode(&record.websocket)?,
-            webhook: record.webhook()?,
-            webhook_secret: record.webhook_secret(sealer)?,
+            webhook,
+            webhook_secret: secret,
             webhook_old_secret: old_secret
                 .zip(record.webhook_old_until)
                 .map(|(secret, until)| OldSecret { secret, until }),

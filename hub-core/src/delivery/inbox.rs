@@ -132,6 +132,7 @@ impl Inbox {
             config_rev: channels.config_rev,
             cursor: batch.cursor.clone(),
             now,
+            is_read_at_once: channels.channels.iter().any(|one| self.node.live.feed(one.id).is_some()),
             messages,
         };
         match self.store.accept(accept).await {

@@ -117,7 +117,6 @@ impl MediaFetcher {
             Ok(()) => self.fetch(&row).await,
             Err(error) => Err(error),
         };
-        failpoint!("media.fetched");
         let now = self.ctx.store.now();
         let attempts = row.attempts + 1;
         let mut settled = SettledMedia {

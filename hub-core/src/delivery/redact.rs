@@ -1,10 +1,12 @@
 //! What a trace may contain of a request and its response.
 
+use std::sync::Arc;
+
 use http::{HeaderMap, HeaderName};
 use url::Url;
 
 use super::{channels::ChannelRuntime, job::Job};
-use crate::{secret::Secret, signing::Method};
+use crate::secret::Secret;
 
 /// The mask of a secret.
 pub const MASK: &str = "***";
@@ -53,41 +55,35 @@ const SHOWN: [&str; 29] = [
 const CREDENTIAL_WORDS: [&str; 12] =
     ["auth", "token", "secret", "key", "sig", "cookie", "pass", "pwd", "session", "cred", "jwt", "code"];
 
-/// Takes the secrets of one delivery out of what is kept about it.
+/// Takes secrets out of what is kept about a delivery.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
     /// Every spelling of every secret, longest first.
-    needles: Vec<Secret>,
+    needles: Vec<Arc<Secret>>,
     custom_header: Option<HeaderName>,
 }
 
 impl Redactor {
     /// A redactor that knows the secrets in play and the header that carries one of them.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>, custom_header: Option<HeaderName>) -> Self {
-        let mut needles: Vec<Secret> = secrets.into_iter().flat_map(spellings).collect();
+        Self { needles: Vec::new(), custom_header }.with(secrets)
+    }
+
+    /// A redactor that knows these secrets too.
+    fn with<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
+        let mut needles = self.needles.clone();
+        needles.extend(secrets.into_iter().flat_map(spellings).map(Arc::new));
         // A secret may be part of another one.
         needles.sort_by_key(|needle| std::cmp::Reverse(needle.expose().len()));
-        Self { needles, custom_header }
+        Self { needles, custom_header: self.custom_header.clone() }
     }
 
     /// The redactor of a delivery: it knows the channel's secrets, the permission to answer, and the signatures of
     /// links to files.
     pub(super) fn of(job: &Job, channel: &ChannelRuntime) -> Self {
-        let secrets: Vec<&Secret> = [
-            channel.webhook_secret.as_ref(),
-            channel.webhook_old_secret.as_ref().map(|old| &old.secret),
-            job.content.context_token.as_ref(),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
         let links: Vec<Secret> =
             job.media.iter().filter_map(|file| Some(file.url.as_ref()?.signature())).collect();
-        let custom = match Method::try_from(&channel.webhook.auth) {
-            Ok(Method::Header { name }) => Some(name),
-            _ => None,
-        };
-        Self::new(secrets.into_iter().chain(&links), custom)
+        channel.redactor.with(job.content.context_token.iter().chain(&links))
     }
 
     /// A text with every known secret masked.

@@ -155,7 +155,6 @@ impl Files<'_> {
         let kept = kept(&row);
         // The row first: bytes without one would never be found again. The id is unknown before the response.
         self.store.insert_media(row).await?;
-        failpoint!("media.kept");
         self.media.put(kept.id, new.bytes).await?;
         Ok(kept)
     }

@@ -130,12 +130,10 @@ impl Media<'_> {
         if !taken {
             return Err(used());
         }
-        failpoint!("upload.begun");
         let stored = match self.store_upload(&row, &mut body).await {
             Ok(stored) => Ok((stored, self.ctx.files().unsent_until())),
             Err(error) => Err(error),
         };
-        failpoint!("upload.stored");
         let outcome = stored.as_ref().ok().cloned();
         let ended = self
             .ctx

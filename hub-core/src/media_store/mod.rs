@@ -125,7 +125,6 @@ impl MediaStore {
     /// # Errors
     /// `UNAVAILABLE` when the store does not take it.
     pub(crate) async fn put(&self, id: MediaId, bytes: Bytes) -> Result<()> {
-        failpoint!("media.put");
         self.objects()?.put(&self.path(id), PutPayload::from_bytes(bytes)).await.map_err(refused).map(drop)
     }
 

@@ -220,6 +220,9 @@ pub(super) fn postgres_options(url: &Secret) -> Result<PgConnectOptions> {
 
 /// Copies a database before its migration, to the same directory, for a return to the older program. The last two
 /// copies are kept.
+///
+/// # Errors
+/// Those of files; `UNAVAILABLE` when only another version can read the commit log.
 async fn keep_before_migration(path: &Path) -> Result<()> {
     if !path.metadata().is_ok_and(|found| found.len() > 0) {
         return Ok(());
@@ -227,6 +230,10 @@ async fn keep_before_migration(path: &Path) -> Result<()> {
     let mut upkeep = Upkeep::open(&StoreConfig::Sqlite(path.to_owned())).await?;
     let schema = upkeep.schema().await?;
     if schema.version > 0 && schema.version < schema.newest {
+        // After a migration the version that can read them does not open the database any more.
+        if let Some((_, error)) = upkeep.unreadable_entries().await?.pop() {
+            return Err(error);
+        }
         let copy = migration_copy(path, schema.version);
         let partial = migration_copy(path, 0);
         let made = async {

@@ -172,7 +172,6 @@ impl Leases<'_> {
     /// Gives bots to another node, which finds them when it next extends its lease; to none if that node is dead. Those that
     /// are not held under these leases any more are left alone, so that this may be repeated.
     pub async fn hand_over(&mut self, leases: &[Lease], to: NodeId, now: Timestamp) -> Result<()> {
-        failpoint!("lease.hand_over");
         sql!(self.0, run:
             "UPDATE bots SET lease_owner = (SELECT id FROM nodes WHERE id = $2 AND lease_until > $3),
                 lease_fence = lease_fence + 1

@@ -143,15 +143,21 @@ impl Upkeep {
         let lines: Vec<String> =
             sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(&mut **conn).await.map_err(classify)?;
         let mut found: Vec<String> = lines.into_iter().filter(|line| line != "ok").collect();
-        let has_log = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'commit_log')";
-        if sqlx::query_scalar(has_log).fetch_one(&mut **conn).await.map_err(classify)? {
-            let entries =
-                sqlx::query_as("SELECT id, entry FROM commit_log ORDER BY id").fetch_all(&mut **conn);
-            let entries: Vec<(i64, Vec<u8>)> = entries.await.map_err(classify)?;
-            let unreadable = entries.into_iter().filter(|(_, entry)| !direct::is_readable(entry));
-            found.extend(unreadable.map(|(id, _)| format!("entry {id} of the commit log cannot be read")));
-        }
+        let unreadable = self.unreadable_entries().await?.into_iter();
+        found.extend(unreadable.map(|(id, _)| format!("entry {id} of the commit log cannot be read")));
         Ok(found)
+    }
+
+    /// The entries of the commit log that this program cannot read, and why; none on PostgreSQL, which has no log.
+    pub(super) async fn unreadable_entries(&mut self) -> Result<Vec<(i64, Error)>> {
+        let Conn::Sqlite(conn) = &mut self.tx.conn() else { return Ok(Vec::new()) };
+        let has_log = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'commit_log')";
+        if !sqlx::query_scalar(has_log).fetch_one(&mut **conn).await.map_err(classify)? {
+            return Ok(Vec::new());
+        }
+        let entries = sqlx::query_as("SELECT id, entry FROM commit_log ORDER BY id").fetch_all(&mut **conn);
+        let entries: Vec<(i64, Vec<u8>)> = entries.await.map_err(classify)?;
+        Ok(entries.iter().filter_map(|(id, entry)| Some((*id, direct::check_entry(entry).err()?))).collect())
     }
 
     /// Stores in the tables of a SQLite file what its commit log has for them. The schema must be up to date.

@@ -52,7 +52,6 @@ impl Outbox {
             () = self.bot.tasks.stop_token().cancelled() => return Ok(Upload::NotDone(Next::Wait)),
             uploaded = self.read_and_upload(id, &item.peer).instrument(span) => uploaded?,
         };
-        failpoint!("outbox.handed");
         match uploaded {
             Ok(media) => {
                 self.cache_upload(item, &media);

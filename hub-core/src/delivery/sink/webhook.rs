@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use http::{HeaderMap, header};
-use url::Url;
 
 use crate::{
     delivery::{
@@ -73,8 +72,8 @@ async fn post(
             return (Outcome::Failure { summary, permanent: true }, None);
         }
     };
-    let (headers, call) = match sign(job, channel, request, url, started) {
-        Ok(signed) => signed,
+    let call = match sign(job, channel, request, url, started) {
+        Ok(call) => call,
         Err(error) => {
             detail.error = Some(StepError::new(error.to_string()));
             steps.push(step(TraceStatus::Error, started, detail));
@@ -84,7 +83,7 @@ async fn post(
         }
     };
     detail.url = Some(redactor.url(call.url.as_url()));
-    detail.headers = Some(redactor.headers(&headers));
+    detail.headers = Some(redactor.headers(&call.headers));
     detail.body = Some(redactor.body(&request.body));
     let (answer, phases) = ctx.egress.send_measured(call).await;
     if is_measured {
@@ -133,16 +132,14 @@ fn sign(
     request: &Request,
     url: CheckedUrl,
     now: Timestamp,
-) -> Result<(HeaderMap, Call)> {
+) -> Result<Call> {
     // A replay to another address never carries the channel's credentials there.
     let replayed_elsewhere = job.target_url.as_ref().is_some_and(|target| *target != channel.webhook.url);
     // Nor does a request that a plugin sent to another origin.
-    let configured = Url::parse(&channel.webhook.url).ok();
-    let own = !replayed_elsewhere
-        && configured.is_some_and(|configured| configured.origin() == url.as_url().origin());
+    let own = !replayed_elsewhere && channel.webhook_origin == Some(url.as_url().origin());
     let method = if own { Method::try_from(&channel.webhook.auth)? } else { Method::None };
     let id = job.id.to_string();
-    let headers = signing::headers(&Signing {
+    let signatures = signing::headers(&Signing {
         method: &method,
         secret: channel.webhook_secret.as_ref().filter(|_| own),
         previous: channel.old_secret_at(now).filter(|_| own),
@@ -151,17 +148,16 @@ fn sign(
         attempt: job.attempts + 1,
         body: &request.body,
     })?;
-    let mut all = request.headers.clone();
-    all.extend(headers);
-    let call = Call {
+    let mut headers = request.headers.clone();
+    headers.extend(signatures);
+    Ok(Call {
         method: request.method.clone(),
         url,
-        headers: all.clone(),
+        headers,
         body: request.body.clone(),
         deadline: Duration::from_millis(u64::from(channel.webhook.timeout_ms)),
         max_answer: MAX_ANSWER,
-    };
-    Ok((all, call))
+    })
 }
 
 /// The failure of a request that has a class.

@@ -83,12 +83,14 @@ impl Direct {
         last.query_row([], |row| row.get(0)).map_err(classify_direct)
     }
 
-    /// Whether these commands may go into the log. What replies and sends change is read again at once.
+    /// Whether these commands may go into the log. What replies and sends change is read again at once, and so is what
+    /// clients wait for: the log would only be written in addition.
     pub(super) fn may_append(&self, plain: &Plain) -> Result<bool> {
         let messages = plain.accepts.iter().map(|batch| batch.messages.len());
         let fits = messages.sum::<usize>() + plain.finished.len() < LARGE_COMMIT
             && plain.begun.is_empty()
             && plain.settled.is_empty()
+            && !plain.accepts.iter().any(|batch| batch.is_read_at_once)
             && plain.finished.iter().all(|one| one.replies.is_empty());
         Ok(fits && !self.tail.is_full() && self.last_entry()? == self.tail.last)
     }

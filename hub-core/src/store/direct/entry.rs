@@ -252,3 +252,58 @@ impl<'e> Bytes<'e> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Timestamp;
+
+    /// What a killed process has left is read by its columns' places. After a change here the format is another one, of
+    /// which a version that does not know it says so before it migrates.
+    #[test]
+    fn the_columns_of_a_format_stay() {
+        let columns = Kind::ALL.map(|kind| {
+            let names: Vec<&str> = kind.columns().iter().map(|column| column.name()).collect();
+            format!("{kind:?}: {}", names.join(" "))
+        });
+        assert_eq!(FORMAT, 1);
+        assert_eq!(
+            columns,
+            [
+                "Message: id bot_id peer from_user_id to_user_id user_name session_id group_id kind content items quoted \
+                 network_id dedupe_key private status sent_at created_at",
+                "Log: channel seq message content",
+                "Delivery: id message bot channel trace sink lane seq claim at",
+                "Trace: id message_id bot_id channel_id replay_of status open_sinks summary attempts started_at \
+                 duration_ms steps",
+                "Contact: bot person name count at token opened",
+                "Cursor: bot new_cursor inbound at",
+                "LastSeq: channel last",
+                "Finished: delivery fence state attempts due_at first_attempt_at claim last_error finished_at",
+                "Outcome: channel at",
+                "TraceUpdate: trace status ended summary attempts ended_at steps",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_damaged_entry_is_refused() {
+        let rows = [7, 8].map(|last| LastSeq { channel: ChannelId::first_at(Timestamp::MIN), last });
+        let mut entry = Entry::new();
+        entry.push(Kind::LastSeq, &rows);
+        let whole = entry.0;
+        let mut read = Rows::default();
+        read.read(&whole).unwrap();
+        assert_eq!(read.of(Kind::LastSeq).map(|row| row[1].as_number()).collect::<Vec<_>>(), [7, 8]);
+        for end in 2..whole.len() {
+            assert!(Rows::default().read(&whole[..end]).is_err(), "{end} bytes");
+        }
+        for (place, byte) in [(0, 2), (1, 99), (6, 9)] {
+            let mut damaged = whole.clone();
+            damaged[place] = byte;
+            let error = Rows::default().read(&damaged).unwrap_err();
+            let expected = if place == 0 { ErrorCode::Unavailable } else { ErrorCode::Internal };
+            assert_eq!(error.code(), expected, "byte {place}");
+        }
+    }
+}

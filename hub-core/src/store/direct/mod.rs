@@ -97,8 +97,11 @@ pub(super) async fn flush_file(database: &Path) -> Result<()> {
 }
 
 /// Whether this program can read an entry of the commit log.
-pub(super) fn is_readable(entry: &[u8]) -> bool {
-    entry::Rows::default().read(entry).is_ok()
+///
+/// # Errors
+/// As [`entry::Rows::read`].
+pub(super) fn check_entry(entry: &[u8]) -> Result<()> {
+    entry::Rows::default().read(entry)
 }
 
 /// Stores in the tables what the commit log has for them; nothing on PostgreSQL.
