@@ -4,7 +4,8 @@
 //! `sqlite::case` and `postgres::case` and says which methods it proves. `coverage` fails when a method of
 //! the store is named by no case.
 
-/// Stamps cases for both databases, and for a file whose commits go to the log first: `contract!("accounts": { a_case => [insert_user, find_user], … });` where
+/// Stamps cases for both databases, and for a file whose commits go to the log first:
+/// `contract!("accounts": { a_case => [insert_user, find_user], … });` where
 /// `accounts.rs` is the file in `hub-core/src/store/`, and the names in brackets are methods that the case
 /// proves.
 macro_rules! contract {

@@ -1,7 +1,7 @@
 //! At every commit, claim, send and record the hub fails, panics, stalls or dies, while messages go both ways.
 //! Afterwards nothing is lost, made up, reordered or repeated without a reason.
 //!
-//! The points are one registry per process, so these tests are a program of their own. Crates are not built again when the
+//! The points are one registry per process, so these tests are a separate program. Crates are not built again when the
 //! whole workspace is named:
 //!
 //! ```text

@@ -222,7 +222,7 @@ pub(super) fn postgres_options(url: &Secret) -> Result<PgConnectOptions> {
 /// copies are kept.
 ///
 /// # Errors
-/// Those of files; `UNAVAILABLE` when only another version can read the commit log.
+/// Those of files; `UNAVAILABLE` when only another version can read the commit log; `INTERNAL_ERROR` when it is damaged.
 async fn keep_before_migration(path: &Path) -> Result<()> {
     if !path.metadata().is_ok_and(|found| found.len() > 0) {
         return Ok(());

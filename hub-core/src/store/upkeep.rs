@@ -148,7 +148,7 @@ impl Upkeep {
         Ok(found)
     }
 
-    /// The entries of the commit log that this program cannot read, and why; none on PostgreSQL, which has no log.
+    /// The entries of the commit log that this program cannot read, and why; empty on PostgreSQL, which has no log.
     pub(super) async fn unreadable_entries(&mut self) -> Result<Vec<(i64, Error)>> {
         let Conn::Sqlite(conn) = &mut self.tx.conn() else { return Ok(Vec::new()) };
         let has_log = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'commit_log')";
