@@ -25,25 +25,26 @@ pub(crate) async fn notify_status(
     before: Option<BotStatus>,
     now: Timestamp,
 ) -> Result<bool> {
+    let kind = AppEventKind::BotStatus;
+    let mut apps = tx.installations().runtimes(bot_id).await?;
+    apps.retain(|app| app.events.contains(&kind) && app.app.scopes.has(AppScope::BotRead));
+    if apps.is_empty() {
+        return Ok(false);
+    }
     let Some(bot) = tx.bots().find(None, bot_id).await?.filter(|bot| Some(bot.status) != before) else {
         return Ok(false);
     };
-    let kind = AppEventKind::BotStatus;
-    let apps = tx.installations().runtimes(bot_id).await?;
     let data = json!({ "bot_id": bot_id, "status": bot.status.as_str(),
         "previous": before.map(BotStatus::as_str), "reason": bot.status_reason });
     let events: Vec<_> = apps
         .iter()
-        .filter(|app| app.events.contains(&kind) && app.app.scopes.has(AppScope::BotRead))
         .map(|app| {
             let of = (app.app.app_id, bot_id, app.app.installation_id);
             plain(of, kind, &data, ids, now, now)
         })
         .collect();
-    if !events.is_empty() {
-        tx.app_events().insert(&events.iter().collect::<Vec<_>>()).await?;
-    }
-    Ok(!events.is_empty())
+    tx.app_events().insert(&events.iter().collect::<Vec<_>>()).await?;
+    Ok(true)
 }
 
 /// An event without a request.

@@ -3,30 +3,34 @@
 use std::time::Duration;
 
 use hub_core::{
+    bots::BotStatus,
+    channels::NewChannel,
     id::BotId,
     store::StoreConfig,
     testing::{TestHub, until},
     time::Clock,
+    traces::TraceStatus,
 };
 
 use crate::support::{postgres, world::World};
 
 /// More than a node takes in two rounds.
-const BOTS: u128 = 250;
+const BOTS: u128 = 1_100;
 
 /// A node that finds more bots than it takes in one round takes the next ones at once: the clock does not move here.
 #[tokio::test]
 async fn a_start_takes_every_bot_without_waiting_between_rounds() {
     let hub = World::builder().open().await;
-    for n in 1..=BOTS {
-        hub.sql(format!(
-            "INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id,
-                credentials, credentials_rev, cursor, config_rev, lease_fence, created_at)
-            SELECT '{}', id, 'Shop', 'none', 'online', 0, 'wx{n}', 'ann{n}', '', 0, '', 0, 0, 0 FROM users",
-            BotId::from_u128(n)
-        ))
-        .await;
-    }
+    let bots: Vec<String> = (1..=BOTS).map(|n| format!("('{}', {n})", BotId::from_u128(n))).collect();
+    hub.sql(format!(
+        "WITH new (id, n) AS (VALUES {})
+        INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id,
+            credentials, credentials_rev, cursor, config_rev, lease_fence, created_at)
+        SELECT new.id, users.id, 'Shop', 'none', 'online', 0, 'wx' || n, 'ann' || n, '', 0, '', 0, 0, 0
+        FROM users CROSS JOIN new",
+        bots.join(", ")
+    ))
+    .await;
     hub.hub.start().await.unwrap();
     until("every bot has a holder", async || {
         let mut read = hub.hub.context().store.read().await.unwrap();
@@ -101,4 +105,28 @@ async fn a_killed_nodes_bots_are_taken_over_within_fifteen_seconds() {
     nodes.first.kill().await;
     assert_eq!(holder(&nodes.second, nodes.bot).await, nodes.holder, "the lease has not expired yet");
     nodes.end_with_a_takeover(Duration::from_secs(15)).await;
+}
+
+/// Apps and people are not notified of a node that died while another one worked on before the network noticed.
+#[tokio::test]
+async fn a_bot_stays_online_when_its_node_dies_and_another_one_takes_it() {
+    let mut hub = TestHub::start().await;
+    let ada = hub.register("ada").await;
+    let bot = hub.bind(&ada).await;
+    let channel = hub.channel(&ada, bot.id, NewChannel::named("orders")).await;
+    let before = hub.bot_status(&ada, bot.id, BotStatus::Online).await.since;
+    hub.clock().advance(Duration::from_secs(1));
+    hub.kill().await;
+    hub.restart().await;
+    hub.say(&bot, "hello");
+    hub.trace(&ada, bot.id, channel, TraceStatus::Ok).await;
+    assert_eq!(hub.bot_status(&ada, bot.id, BotStatus::Online).await.since, before);
+
+    hub.clock().advance(Duration::from_secs(1));
+    hub.restart().await;
+    hub.until("the bot is online again", async || {
+        let health = hub.hub().bots().status(&ada, bot.id).await.unwrap();
+        (health.bot.status == BotStatus::Online && health.since > before).then_some(())
+    })
+    .await;
 }

@@ -248,17 +248,17 @@ async fn a_status_is_the_lease_holders_and_follows_the_one_before(db: &Db) {
         let now = START + Duration::from_secs(seconds);
         commit!(db, |tx| tx.bots().set_status(id, fence, next, reason, now).await).unwrap()
     };
-    assert!(!set(fence, BotStatus::Online, None, 1).await, "a pending bot connects first");
-    assert!(set(fence, BotStatus::Connecting, None, 2).await);
-    assert!(!set(fence - 1, BotStatus::Online, None, 3).await, "an old fence");
-    assert!(set(fence, BotStatus::Online, None, 4).await);
-    assert!(set(fence, BotStatus::Degraded, Some("slow"), 5).await);
-    set(fence, BotStatus::Degraded, Some("slower"), 6).await;
+    assert_eq!(set(fence, BotStatus::Online, None, 1).await, None, "a pending bot connects first");
+    assert_eq!(set(fence, BotStatus::Connecting, None, 2).await, Some(BotStatus::Pending));
+    assert_eq!(set(fence - 1, BotStatus::Online, None, 3).await, None, "an old fence");
+    assert_eq!(set(fence, BotStatus::Online, None, 4).await, Some(BotStatus::Connecting));
+    assert_eq!(set(fence, BotStatus::Degraded, Some("slow"), 5).await, Some(BotStatus::Online));
+    assert_eq!(set(fence, BotStatus::Degraded, Some("slower"), 6).await, Some(BotStatus::Degraded));
     let bot = db.store.read().await.unwrap().bots().find(None, id).await.unwrap().unwrap();
     assert_eq!((bot.status, bot.status_reason.as_deref()), (BotStatus::Degraded, Some("slower")));
     assert_eq!(bot.status_since, START + Duration::from_secs(5), "the reason changed, the status did not");
-    assert!(set(fence, BotStatus::Expired, None, 7).await);
-    assert!(!set(fence, BotStatus::Online, None, 8).await);
+    assert_eq!(set(fence, BotStatus::Expired, None, 7).await, Some(BotStatus::Degraded));
+    assert_eq!(set(fence, BotStatus::Online, None, 8).await, None);
 }
 
 async fn polls_are_noted_by_the_lease_holder(db: &Db) {

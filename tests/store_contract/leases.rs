@@ -6,7 +6,10 @@ use hub_core::{
     store::leases::Lease,
 };
 
-use super::scene::{accept_one, just_before, outbound, stage};
+use super::{
+    media::arrives,
+    scene::{accept_one, just_before, outbound, stage},
+};
 use crate::support::database::{Db, START};
 
 contract!("leases": {
@@ -19,6 +22,7 @@ contract!("leases": {
     a_released_lease_is_free_unless_it_was_lost => [give_up],
     bots_are_handed_over_to_a_living_node => [shares, hand_over],
     only_the_holder_gets_the_work => [work],
+    the_holder_learns_which_work_there_is => [work],
     bots_with_unclaimed_work_are_found => [with_work],
     the_database_answers => [ping, database_now],
     a_bot_is_held_while_a_lease_is_valid => [any_held],
@@ -217,6 +221,26 @@ async fn only_the_holder_gets_the_work(db: &Db) {
     );
     let old = hub_core::store::leases::Lease { fence: on.lease.fence - 1, ..on.lease };
     assert!(read.leases().work(&old).await.unwrap().is_none());
+}
+
+async fn the_holder_learns_which_work_there_is(db: &Db) {
+    let on = stage(db).await;
+    let work = async || {
+        let mut read = db.store.read().await.unwrap();
+        let work = read.leases().work(&on.lease).await.unwrap().unwrap();
+        (work.last_message_id, work.last_delivery_id, work.has_items, work.has_files)
+    };
+    assert_eq!(work().await, (None, None, false, false));
+    let (message, delivery, _) = accept_one(db, &on, "ann", "hello", on.lease.fence).await;
+    assert_eq!(work().await, (Some(message), Some(delivery), false, false));
+    db.sql(format!("UPDATE deliveries SET state = 'done' WHERE id = '{delivery}'")).await;
+    let send = outbound(db, on.bot, "ann", "send", &["hi"]);
+    let message = send.message_id;
+    commit!(db, |tx| tx.outbox().enqueue(&[send]).await).unwrap();
+    assert_eq!(work().await, (Some(message), None, true, false));
+    db.sql("DELETE FROM outbox".to_owned()).await;
+    let (message, _) = arrives(db, &on, "picture", &["md5"]).await;
+    assert_eq!(work().await, (Some(message), None, false, true));
 }
 
 async fn bots_with_unclaimed_work_are_found(db: &Db) {

@@ -27,7 +27,12 @@ contract!("media": {
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// A message of ann with these files; answers their ids.
-async fn arrives(db: &Db, on: &super::scene::Stage, key: &str, md5s: &[&str]) -> (MessageId, Vec<MediaId>) {
+pub async fn arrives(
+    db: &Db,
+    on: &super::scene::Stage,
+    key: &str,
+    md5s: &[&str],
+) -> (MessageId, Vec<MediaId>) {
     let mut message = message(db, on.bot, "ann", key, "");
     message.media = (0..)
         .zip(md5s)

@@ -242,7 +242,7 @@ impl World {
             })
             .await
             .unwrap();
-        assert!(done, "{status:?} is allowed");
+        assert!(done.is_some(), "{status:?} is allowed");
     }
 
     pub async fn fence(&self, id: BotId) -> i64 {

@@ -103,7 +103,7 @@ impl BotWork {
             connection: network.connect(&credentials),
             network,
             tasks: tasks.child(),
-            unloaded: tokio::sync::Mutex::new(Unloaded::everything()),
+            unloaded: tokio::sync::Mutex::new(Unloaded::new(work.last_delivery_id.is_some())),
             poll_now: Notify::new(),
             outbox_ready: Notify::new(),
             media_ready: Notify::new(),
@@ -223,8 +223,12 @@ impl BotWork {
     }
 
     pub(super) async fn reload_channels(&self) -> Result<()> {
-        let loaded = Arc::new(channels::load(&self.ctx, self.lease.bot_id).await?);
-        *self.channels.write().unwrap_or_else(PoisonError::into_inner) = loaded;
+        let loaded = channels::load(&self.ctx, self.lease.bot_id).await?;
+        let mut channels = self.channels.write().unwrap_or_else(PoisonError::into_inner);
+        // Of the same rules the ones in use are kept, with what their plugins' runs have shown.
+        if loaded.config_rev != channels.config_rev {
+            *channels = Arc::new(loaded);
+        }
         Ok(())
     }
 }
@@ -256,9 +260,9 @@ pub struct Unloaded {
 }
 
 impl Unloaded {
-    /// Nothing was loaded yet.
-    fn everything() -> Self {
-        Self { everything: true, sinks: HashSet::new(), uncertain: Vec::new() }
+    /// Nothing was loaded yet of what the store has, if it has any.
+    fn new(everything: bool) -> Self {
+        Self { everything, sinks: HashSet::new(), uncertain: Vec::new() }
     }
 
     /// Whether the store may have deliveries for a sink that are not in memory.

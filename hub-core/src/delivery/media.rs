@@ -54,7 +54,6 @@ struct MediaFetcher {
 pub(super) fn start(ctx: &WorkContext, queue: &Arc<Queue>, bot: &Arc<BotWork>) {
     let fetcher = MediaFetcher { ctx: ctx.clone(), queue: Arc::clone(queue), bot: Arc::clone(bot) };
     bot.run("media", fetcher.run());
-    bot.media_ready.notify_one();
 }
 
 impl MediaFetcher {

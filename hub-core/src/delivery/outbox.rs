@@ -91,7 +91,6 @@ pub(super) fn start(ctx: &WorkContext, shared_clock: &Arc<SharedClock>, bot: &Ar
         state: Mutex::default(),
     });
     bot.run("outbox", outbox.run());
-    bot.outbox_ready.notify_one();
 }
 
 impl Outbox {

@@ -120,6 +120,8 @@ impl Poller {
     async fn run(mut self, mut expired: Option<String>) {
         loop {
             match expired.take() {
+                // Taken over from a node that died: not offline, as far as is known, until the network fails.
+                None if self.bot.status_is(BotStatus::Online, None) => {}
                 None => self.bot.set_status(BotStatus::Connecting, None).await,
                 Some(reason) => {
                     let reason = format!("{reason}; bind the bot again");

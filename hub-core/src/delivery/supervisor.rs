@@ -51,8 +51,9 @@ use crate::{
 
 /// Interval of polls for new work without a hint.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Bots taken over in one round.
-const MAX_ACQUIRED: u32 = 100;
+/// Bots taken over in one round. Each round reads all bots of the node, so smaller ones cost more; each has to end well
+/// before the lease does.
+const MAX_ACQUIRED: u32 = 500;
 /// Bots handed over to other nodes in one round.
 const MAX_MOVED: usize = 100;
 /// Pause after a handover that could not be stored.
@@ -342,7 +343,16 @@ impl Supervisor {
         let bot = BotWork::open(&self.ctx, &self.tasks, lease, &work, network, &self.validity).await?;
         let bot = Arc::new(bot);
         self.bots.insert(&bot);
-        self.backlog.scan(&bot).await;
+        // Most bots have no work, and a node may take thousands over at once: what has none is not asked again.
+        if work.last_delivery_id.is_some() {
+            self.backlog.scan(&bot).await;
+        }
+        if work.has_items {
+            bot.outbox_ready.notify_one();
+        }
+        if work.has_files {
+            bot.media_ready.notify_one();
+        }
         poller::start(&self.ctx, &self.inbox, &bot, work.cursor, work.status);
         outbox::start(&self.ctx, &self.shared_clock, &bot);
         media::start(&self.ctx, &self.queue, &bot);

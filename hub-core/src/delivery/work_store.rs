@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 
 use crate::{
-    app_status::{notify_status, status_of},
+    app_status::notify_status,
     context::Context,
     error::{Error, Result},
     id::{BotId, ChannelId, DeliveryId, Ids, MediaId, NodeId, PluginVersionId},
@@ -281,12 +281,11 @@ impl WorkStore for Store {
         let (&Lease { bot_id, fence }, ids) = (lease, ids.clone());
         self.write(move |tx| {
             async move {
-                let before = status_of(tx, bot_id).await?;
-                let changed = tx.bots().set_status(bot_id, fence, status, reason.as_deref(), now).await?;
-                if changed {
+                let before = tx.bots().set_status(bot_id, fence, status, reason.as_deref(), now).await?;
+                if before.is_some_and(|before| before != status) {
                     notify_status(tx, &ids, bot_id, before, now).await?;
                 }
-                Ok(changed)
+                Ok(before.is_some())
             }
             .boxed()
         })

@@ -270,8 +270,8 @@ impl Bots<'_> {
         Ok(rows == 1)
     }
 
-    /// Notes a new status on behalf of the node that holds the lease. `false` when the fence is an old one,
-    /// the bot is gone, or the status cannot follow the present one ([`BotStatus::may_become`]).
+    /// Notes a new status on behalf of the node that holds the lease; returns the one before. `None` when the fence is
+    /// an old one, the bot is gone, or the status cannot follow the present one ([`BotStatus::may_become`]).
     pub async fn set_status(
         &mut self,
         id: BotId,
@@ -279,15 +279,12 @@ impl Bots<'_> {
         next: BotStatus,
         reason: Option<&str>,
         now: Timestamp,
-    ) -> Result<bool> {
+    ) -> Result<Option<BotStatus>> {
         let present: Option<BotStatus> = sql!(self.0, optional_value:
             "SELECT status FROM bots WHERE id = $1 AND lease_fence = $2";
             id, fence
         )?;
-        let Some(present) = present else { return Ok(false) };
-        if !present.may_become(next) {
-            return Ok(false);
-        }
+        let Some(present) = present.filter(|present| present.may_become(next)) else { return Ok(None) };
         // The present status is compared again: on PostgreSQL a user's command may come between.
         let rows = sql!(self.0, execute:
             "UPDATE bots SET status = $3, status_reason = $4,
@@ -295,7 +292,7 @@ impl Bots<'_> {
             WHERE id = $1 AND lease_fence = $2 AND status = $6";
             id, fence, next, reason, now, present
         )?;
-        Ok(rows == 1)
+        Ok((rows == 1).then_some(present))
     }
 
     /// Notes when the network last answered and what last went wrong, on behalf of the node that holds the

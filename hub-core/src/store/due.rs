@@ -174,6 +174,7 @@ impl Noted {
     /// that is a step back alone: a clock that is ahead may just have run while no node did.
     pub fn follow(self, before: Option<Followed>, reading: Reading) -> (Followed, Option<Step>) {
         let now = reading.wall;
+        let first = Step { expected: self.seen_at.max(now), now, within: Duration::ZERO };
         let step = match before {
             Some(before) => {
                 // Also without a step by this node's own reading: it may have slept through one and its reversal,
@@ -182,13 +183,12 @@ impl Noted {
                 let expected = Timestamp::from_millis(change.expected.as_millis() + known_ms);
                 let step = Step { expected, ..change };
                 // A node that started meanwhile found the clock ahead and took that for a downtime: what waits goes by the
-                // clock after the step already, and is due early.
-                let is_followed = step.by() > 0 && self.seen_at > expected + SMALLEST_STEP;
-                Some(step).filter(|_| !is_followed)
+                // clock after the step already, and is due early. What was noted since tells of a step back after it.
+                if step.by() > 0 && self.seen_at > expected + SMALLEST_STEP { first } else { step }
             }
-            None => Some(Step { expected: self.seen_at.max(now), now, within: Duration::ZERO }),
+            None => first,
         };
-        let step = step.filter(|step| !step.is_drift());
+        let step = Some(step).filter(|step| !step.is_drift());
         (Followed { reading, moved_ms: self.moved_ms + step.map_or(0, Step::by) }, step)
     }
 
@@ -362,6 +362,20 @@ mod tests {
         }
         let (_, step) = noted.follow(Some(first), reading(SECOND * 24, ahead + HOUR));
         assert_eq!(step.map(Step::by), Some(3_600_000), "the next one is");
+    }
+
+    #[test]
+    fn a_step_back_after_one_forward_is_found_by_a_node_that_saw_neither() {
+        let at = Clock::from(ManualClock::new(NOW)).instant();
+        let reading = |after: Duration, wall: Timestamp| Reading { at: at + after, wall: wall + after };
+        let (old, _) = Noted { seen_at: NOW, moved_ms: 0 }.follow(None, reading(Duration::ZERO, NOW));
+        // A new node goes by the clock between the steps.
+        let (new, step) = Noted::from(old).follow(None, reading(SECOND, NOW + HOUR * 26));
+        assert_eq!(step, None);
+        let (found, step) = Noted::from(new).follow(Some(old), reading(SECOND * 4, NOW + HOUR * 25));
+        assert_eq!(step.map(Step::by), Some(-3_597_000), "by what was noted: it does not know how long ago");
+        let (_, step) = Noted::from(found).follow(Some(new), reading(SECOND * 5, NOW + HOUR * 25));
+        assert_eq!(step.map(Step::by), Some(-3_000), "the rest");
     }
 
     #[test]

@@ -262,6 +262,10 @@ pub struct WorkRow {
     pub last_message_id: Option<MessageId>,
     /// The bot's last open delivery.
     pub last_delivery_id: Option<DeliveryId>,
+    /// Whether there is something to send.
+    pub has_items: bool,
+    /// Whether there are files to fetch.
+    pub has_files: bool,
 }
 
 impl Leases<'_> {
@@ -272,7 +276,10 @@ impl Leases<'_> {
             "SELECT network, credentials, cursor, status, wx_id, owner_id,
                (SELECT m.id FROM messages m WHERE m.bot_id = bots.id ORDER BY m.id DESC LIMIT 1) AS last_message_id,
                (SELECT d.id FROM deliveries d WHERE d.bot_id = bots.id AND d.state IN ('pending', 'parked')
-                   ORDER BY d.id DESC LIMIT 1) AS last_delivery_id
+                   ORDER BY d.id DESC LIMIT 1) AS last_delivery_id,
+               EXISTS (SELECT 1 FROM outbox o WHERE o.bot_id = bots.id AND o.state IN ('queued', 'sending'))
+                   AS has_items,
+               EXISTS (SELECT 1 FROM media f WHERE f.bot_id = bots.id AND f.state = 'downloading') AS has_files
             FROM bots WHERE id = $1 AND lease_fence = $2";
             lease.bot_id, lease.fence
         )

@@ -13,7 +13,12 @@ mod process;
 mod program;
 mod start;
 
-use std::{fmt::Write as _, io::Write as _, path::PathBuf, time::Duration};
+use std::{
+    fmt::Write as _,
+    io::Write as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Parser, Subcommand};
 use hub_core::{
@@ -37,10 +42,10 @@ struct Options {
     /// Messages of each database, each with a trace; the first one is the reference.
     #[arg(long, value_delimiter = ',', default_values_t = [10_000, 100_000, 1_000_000])]
     rows: Vec<u32>,
-    /// How often each statement is measured; the median counts. 0 measures none.
+    /// How often each statement is measured; the median counts.
     #[arg(long, default_value_t = 21)]
     samples: usize,
-    /// Bots of the server that is started; 0 starts none.
+    /// Bots of the server that is started.
     #[arg(long, default_value_t = 1_000)]
     bots: usize,
     /// The server to start, in place of this workspace's release build.
@@ -56,8 +61,14 @@ enum Role {
     Network,
 }
 
-/// When the oldest message came; one follows per millisecond.
-const START: Timestamp = Timestamp::from_millis(1_790_000_000_000);
+/// Medians of statements, in the order of the table.
+type Medians = Vec<(&'static str, Duration)>;
+
+/// What was measured with one number of messages.
+struct Size {
+    start: start::Start,
+    medians: Medians,
+}
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
@@ -65,22 +76,17 @@ async fn main() -> Result<()> {
     if options.role.is_some() {
         return network::serve().await;
     }
-    if options.bots > 0 {
-        let program = program::find(options.hub_server.as_deref())?;
-        let starts = start::measure(&program, options.bots, &options.rows).await?;
-        print(&table_of_starts(&options, &starts)?)?;
-    }
-    if options.samples > 0 {
-        print(&table_of_queries(&options).await?)?;
-    }
-    Ok(())
+    let program = program::find(options.hub_server.as_deref())?;
+    let sizes = start::measure(&program, &options).await?;
+    print(&table_of_starts(&options, &sizes)?)?;
+    print(&table_of_queries(&options, &sizes)?)
 }
 
 fn print(text: &str) -> Result<()> {
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }
 
-fn table_of_starts(options: &Options, starts: &[start::Start]) -> Result<String> {
+fn table_of_starts(options: &Options, sizes: &[Size]) -> Result<String> {
     let mut text = head(&format!("a start with {} bots", options.bots), &options.rows)?;
     for (what, of) in [
         ("until it listens", (|start| start.listening) as fn(&start::Start) -> Duration),
@@ -88,21 +94,17 @@ fn table_of_starts(options: &Options, starts: &[start::Start]) -> Result<String>
         ("processor time until then", |start| start.cpu),
         ("processor time of a message, with retention", |start| start.message),
     ] {
-        row(&mut text, what, &starts.iter().map(of).collect::<Vec<_>>())?;
+        row(&mut text, what, &sizes.iter().map(|size| of(&size.start)).collect::<Vec<_>>())?;
     }
-    let memory = starts.iter().map(|start| format!("{} KiB", start.memory >> 10));
+    let memory = sizes.iter().map(|size| format!("{} KiB", size.start.memory >> 10));
     writeln!(text, "| highest memory | {} | |\n", memory.collect::<Vec<_>>().join(" | "))?;
     Ok(text)
 }
 
-async fn table_of_queries(options: &Options) -> Result<String> {
-    let mut sizes = Vec::new();
-    for rows in &options.rows {
-        sizes.push(measure(*rows, options.samples).await?);
-    }
+fn table_of_queries(options: &Options, sizes: &[Size]) -> Result<String> {
     let mut text = head(&format!("median of {}", options.samples), &options.rows)?;
-    for (at, (what, _)) in sizes.first().into_iter().flatten().enumerate() {
-        row(&mut text, what, &sizes.iter().map(|of| of[at].1).collect::<Vec<_>>())?;
+    for (at, (what, _)) in sizes.iter().take(1).flat_map(|size| &size.medians).enumerate() {
+        row(&mut text, what, &sizes.iter().map(|size| size.medians[at].1).collect::<Vec<_>>())?;
     }
     Ok(text)
 }
@@ -127,19 +129,13 @@ fn millis(time: Duration) -> String {
     format!("{:.3} ms", time.as_secs_f64() * 1_000.0)
 }
 
-/// The medians of a database with so many messages.
-async fn measure(rows: u32, samples: usize) -> Result<Vec<(&'static str, Duration)>> {
-    let folder = tempfile::tempdir()?;
-    let path = folder.path().join("hub.db");
-    let store = Store::open(&StoreConfig::Sqlite(path.clone()), Clock::system()).await?;
-    fill(&format!("sqlite://{}", path.display()), &[(rows, START)]).await?;
-    let middle = TraceId::first_at(START + Duration::from_millis(u64::from(rows / 2))).to_string();
-    let within = TraceFilter {
-        since: Some(START),
-        until: Some(START + Duration::from_millis(u64::from(rows / 2))),
-        ..TraceFilter::default()
-    };
-    let of_message = TraceFilter { message_id: Some(MessageId::first_at(START)), ..TraceFilter::default() };
+/// The medians of a database with so many messages since `start`.
+async fn measure(path: &Path, start: Timestamp, rows: u32, samples: usize) -> Result<Medians> {
+    let store = Store::open(&StoreConfig::Sqlite(path.to_owned()), Clock::system()).await?;
+    let until = start + Duration::from_millis(u64::from(rows / 2));
+    let middle = TraceId::first_at(until).to_string();
+    let within = TraceFilter { since: Some(start), until: Some(until), ..TraceFilter::default() };
+    let of_message = TraceFilter { message_id: Some(MessageId::first_at(start)), ..TraceFilter::default() };
     let all = TraceFilter::default();
     let at_middle = PageRequest::parse("t", None, Some(&encode("t", &middle)))?;
     let first = PageRequest::default();
@@ -165,8 +161,8 @@ async fn measure(rows: u32, samples: usize) -> Result<Vec<(&'static str, Duratio
         let deleted = store
             .write(|tx| {
                 Box::pin(async move {
-                    let traces = tx.traces().delete_before("", START, 500).await?;
-                    let messages = tx.sending().delete_messages_before("", START, 500).await?;
+                    let traces = tx.traces().delete_before("", start, 500).await?;
+                    let messages = tx.sending().delete_messages_before("", start, 500).await?;
                     Ok([traces, messages])
                 })
             })
@@ -211,7 +207,10 @@ async fn fill(url: &str, parts: &[(u32, Timestamp)]) -> Result<()> {
         let rows = messages(bot, channel, part, *rows, start.as_millis());
         sqlx::raw_sql(AssertSqlSafe(rows)).execute(&mut connection).await?;
     }
-    sqlx::raw_sql("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut connection).await?;
+    // To disk, so that no program that is measured has to write it.
+    sqlx::raw_sql("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)")
+        .execute(&mut connection)
+        .await?;
     connection.close().await?;
     Ok(())
 }

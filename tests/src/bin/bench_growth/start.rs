@@ -11,7 +11,7 @@ use sqlx::{Connection, SqliteConnection};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::{
-    Result, fill,
+    Options, Result, Size, fill,
     http_caller::{Caller, until},
     network::{self, Bound},
     process::{Process, memory},
@@ -43,32 +43,33 @@ pub struct Start {
     pub memory: u64,
 }
 
-/// Binds this many bots, and starts the server again with them: for each number of messages with a database that has
-/// so many.
-pub async fn measure(program: &Path, bots: usize, rows: &[u32]) -> Result<Vec<Start>> {
+/// Binds the bots, then for each number of messages starts the server again with a database that has so many, and
+/// measures statements on it.
+pub async fn measure(program: &Path, options: &Options) -> Result<Vec<Size>> {
     let folder = tempfile::tempdir()?;
     let mut network = Process::role(&["network"])?;
     let network_at = network.line()?;
     let simulator = Caller::stranger(&format!("http://{network_at}"));
     let hub = Hub { program, folder: folder.path(), network_at: &network_at };
     let (process, address) = hub.start().await?;
-    let bound = network::bind(&address, &simulator, bots, BOTS_OF_USER).await;
+    let bound = network::bind(&address, &simulator, options.bots, BOTS_OF_USER).await;
     for bot in &bound {
         bot.owner.post(&format!("/api/bots/{}/channels", bot.id), json!({ "name": "orders" })).await;
     }
     process.terminate()?;
     let (database, empty) = (folder.path().join("hub.db"), folder.path().join("empty.db"));
     std::fs::rename(&database, &empty)?;
-    let mut starts = Vec::new();
-    for rows in rows {
+    let mut sizes = Vec::new();
+    for &rows in &options.rows {
         std::fs::copy(&empty, &database)?;
         let now = Clock::system().now();
-        let recent = (rows.saturating_sub(OLD), now - Duration::from_millis(u64::from(*rows)));
+        let since = now - Duration::from_millis(u64::from(rows));
         let url = format!("sqlite://{}", database.display());
-        fill(&url, &[recent, (OLD.min(*rows), now - OLD_AGE)]).await?;
-        starts.push(hub.measure(&simulator, &bound, &url).await?);
+        fill(&url, &[(rows.saturating_sub(OLD), since), (OLD.min(rows), now - OLD_AGE)]).await?;
+        let start = hub.measure(&simulator, &bound, &url).await?;
+        sizes.push(Size { start, medians: super::measure(&database, since, rows, options.samples).await? });
     }
-    Ok(starts)
+    Ok(sizes)
 }
 
 struct Hub<'a> {

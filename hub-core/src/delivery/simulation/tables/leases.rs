@@ -105,6 +105,8 @@ impl Tables {
             owner_id: UserId::from_u128(0),
             last_message_id: self.last_message(lease.bot_id),
             last_delivery_id: self.last_delivery(lease.bot_id),
+            has_items: self.outbox.values().any(|item| item.bot == lease.bot_id && item.is_open()),
+            has_files: false,
         })
     }
 
