@@ -159,7 +159,7 @@ async fn measure(path: &Path, start: Timestamp, rows: u32, samples: usize) -> Re
     for _ in 0..samples {
         let watch = Stopwatch::start();
         let deleted = store
-            .write(|tx| {
+            .write(move |tx| {
                 Box::pin(async move {
                     let traces = tx.traces().delete_before("", start, 500).await?;
                     let messages = tx.sending().delete_messages_before("", start, 500).await?;
