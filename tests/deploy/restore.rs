@@ -79,7 +79,7 @@ async fn a_hub_that_was_backed_up_under_load_comes_back_on_another_machine() {
 
     // People go on writing while the backup is made; what the hub shows before it begins has to be in it.
     let texts: Vec<Value> =
-        (0..2_000).map(|n| json!({ "wx_id": wx_id, "text": format!("message {n}") })).collect();
+        (0..600).map(|n| json!({ "wx_id": wx_id, "text": format!("message {n}") })).collect();
     for batch in texts.chunks(200) {
         network.control.control("/_sim/messages", Some(json!({ "messages": batch }))).await;
     }
