@@ -85,7 +85,7 @@
 //! | plugin runs waiting for a worker | [`SandboxConfig::queue`](sandbox::SandboxConfig::queue), a quarter of it per tenant | the run is retried later |
 //! | inputs and outputs of a plugin run | see [`sandbox`] | an error of the plugin |
 //! | recordings of a [`replay`] in progress | 1,024 | the next one is not read |
-//! | rows that a page of a filtered list over all bots reads | [1,000](page::MAX_SCANNED), with filters on steps [200](traces::MAX_STEPS_SCANNED) | the page ends, with a cursor |
+//! | rows that a page of a filtered list of messages or traces reads | [1,000](page::MAX_SCANNED), with filters on steps [200](traces::MAX_STEPS_SCANNED) | the page ends, with a cursor |
 //! | traces of one [bulk replay](traces::Traces::replay_all), and replays kept per user | [1,000](traces::MAX_REPLAYED), 100 | `INVALID_PARAMS`; the oldest are forgotten |
 //! | consecutive runs of a plugin that have to be killed | [5](plugins::breaker::MAX_OVERRUNS) | it is stopped in that channel |
 #![cfg_attr(docsrs, feature(doc_cfg))]

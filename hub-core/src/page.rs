@@ -87,6 +87,18 @@ impl<T> Page<T> {
         Self { items: rows, next_cursor }
     }
 
+    /// Cuts a page out of what was read for it; see [`from_rows`](Self::from_rows).
+    pub fn from_found(
+        list: &str,
+        request: &PageRequest,
+        Found { rows, scanned }: Found<T>,
+        key: impl Fn(&T) -> String,
+    ) -> Self {
+        let mut page = Self::from_rows(list, request, rows, key);
+        page.next_cursor = page.next_cursor.or_else(|| scanned.map(|last| encode(list, &last)));
+        page
+    }
+
     /// Cuts a page out of all there is, for lists that are short by nature; `key` tells the items apart.
     pub fn of_all(list: &str, request: &PageRequest, all: Vec<T>, key: impl Fn(&T) -> String) -> Self {
         let mut rest = all.into_iter();
@@ -124,6 +136,15 @@ impl<T> CountedPage<T> {
 /// Rows that a page of a filtered list reads at most. A page that finds fewer items than its limit among them has a
 /// cursor that continues after the last row it read.
 pub const MAX_SCANNED: u32 = 1_000;
+
+/// What was read for a page.
+#[derive(Debug)]
+pub struct Found<T> {
+    /// The rows: one more than the page has room for, if there are as many.
+    pub rows: Vec<T>,
+    /// The sort key of the last row that was looked at, if the search ended there because of [`MAX_SCANNED`].
+    pub scanned: Option<String>,
+}
 
 /// The part of an index that one page reads, before the filters without an index.
 #[derive(Debug)]

@@ -114,7 +114,9 @@ impl<'h> Traces<'h> {
         Self { ctx }
     }
 
-    /// Traces of a bot, newest first unless the query says otherwise, without their steps.
+    /// Traces of a bot, newest first unless the query says otherwise, without their steps. A page of a query with a
+    /// status looks at [`MAX_SCANNED`](crate::page::MAX_SCANNED) traces: it may have fewer items than its limit, or
+    /// none, and a cursor.
     ///
     /// # Errors
     /// `NOT_FOUND` when the bot is not the actor's; `INVALID_PARAMS` when `until` is before `since`.

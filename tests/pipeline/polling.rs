@@ -20,7 +20,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 async fn contents(hub: &World, bot: &TestBot) -> Vec<String> {
     let (filter, page) = (MessageFilter::default(), PageRequest::parse("m", Some(200), None).unwrap());
     let mut read = hub.hub.context().store.read().await.unwrap();
-    let mut rows = read.messages().page(bot.id, &filter, &page).await.unwrap();
+    let mut rows = read.messages().page(bot.id, &filter, &page).await.unwrap().rows;
     rows.reverse();
     rows.into_iter().map(|row| row.content).collect()
 }

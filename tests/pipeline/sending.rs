@@ -34,7 +34,7 @@ async fn greet(hub: &World, bot: &TestBot) {
 async fn messages(hub: &World, bot: &TestBot) -> Vec<(String, String)> {
     let (filter, page) = (MessageFilter::default(), PageRequest::parse("m", Some(200), None).unwrap());
     let mut read = hub.hub.context().store.read().await.unwrap();
-    let mut rows = read.messages().page(bot.id, &filter, &page).await.unwrap();
+    let mut rows = read.messages().page(bot.id, &filter, &page).await.unwrap().rows;
     rows.reverse();
     rows.into_iter().map(|row| (row.content, row.status.to_string())).collect()
 }
@@ -280,7 +280,7 @@ async fn a_send_takes_its_time_in_the_trace() {
     assert!((3_000..20_000).contains(&step.duration_ms), "{step:?}");
     let (filter, page) = (MessageFilter::default(), PageRequest::parse("m", Some(200), None).unwrap());
     let mut read = hub.hub.context().store.read().await.unwrap();
-    let rows = read.messages().page(bot.id, &filter, &page).await.unwrap();
+    let rows = read.messages().page(bot.id, &filter, &page).await.unwrap().rows;
     assert_eq!(rows[0].content, "slow");
     assert!(!rows[0].session_id.is_empty() && rows[0].session_id == rows[1].session_id, "one conversation");
 }
@@ -308,7 +308,7 @@ async fn contact(hub: &World, bot: &TestBot) -> Contact {
 async fn reason(hub: &World, bot: &TestBot, content: &str) -> Option<String> {
     let (filter, page) = (MessageFilter::default(), PageRequest::parse("m", Some(200), None).unwrap());
     let mut read = hub.hub.context().store.read().await.unwrap();
-    let rows = read.messages().page(bot.id, &filter, &page).await.unwrap();
+    let rows = read.messages().page(bot.id, &filter, &page).await.unwrap().rows;
     rows.into_iter().find(|row| row.content == content).unwrap().status_reason
 }
 

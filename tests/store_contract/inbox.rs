@@ -217,7 +217,7 @@ async fn texts_come_back_as_they_were(db: &Db) {
     assert_eq!(cursor(db).await, HOSTILE_TEXTS[3]);
     let mut read = db.store.read().await.unwrap();
     let filter = hub_core::bots::MessageFilter::default();
-    let mut listed = read.messages().page(on.bot, &filter, &PageRequest::default()).await.unwrap();
+    let mut listed = read.messages().page(on.bot, &filter, &PageRequest::default()).await.unwrap().rows;
     listed.reverse();
     let keys: Vec<String> = (0..HOSTILE_TEXTS.len()).map(|n| n.to_string()).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();

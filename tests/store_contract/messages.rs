@@ -207,7 +207,7 @@ async fn the_newest_received_messages_are_found(db: &Db) {
 
 async fn list(db: &Db, on: &Stage, filter: MessageFilter, page: PageRequest) -> Vec<String> {
     let mut read = db.store.read().await.unwrap();
-    let rows = read.messages().page(on.bot, &filter, &page).await.unwrap();
+    let rows = read.messages().page(on.bot, &filter, &page).await.unwrap().rows;
     rows.into_iter().map(|row| row.content).collect()
 }
 
@@ -224,7 +224,7 @@ async fn messages_are_listed_newest_first_with_their_channels(db: &Db) {
     commit!(db, |tx| tx.outbox().enqueue(&[send]).await).unwrap();
     let filter = MessageFilter::default();
     let mut read = db.store.read().await.unwrap();
-    let rows = read.messages().page(on.bot, &filter, &PageRequest::default()).await.unwrap();
+    let rows = read.messages().page(on.bot, &filter, &PageRequest::default()).await.unwrap().rows;
     let found: Vec<_> = rows.iter().map(|row| (row.content.as_str(), row.channel_ids.clone())).collect();
     let expected = [
         ("sent", vec![on.channel]),
@@ -243,7 +243,7 @@ async fn messages_are_listed_newest_first_with_their_channels(db: &Db) {
     drop(read);
     let other = db.bot(on.owner).await;
     let mut read = db.store.read().await.unwrap();
-    assert!(read.messages().page(other, &filter, &PageRequest::default()).await.unwrap().is_empty());
+    assert!(read.messages().page(other, &filter, &PageRequest::default()).await.unwrap().rows.is_empty());
 }
 
 async fn filters_select_messages(db: &Db) {

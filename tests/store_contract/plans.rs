@@ -1,14 +1,22 @@
 //! What retention and lists read does not grow with the tables: the databases' own plans say so.
 
-use hub_core::store::plans::{self, Planned};
+use hub_core::{
+    bots::MessageFilter,
+    page::{Found, Page, PageRequest},
+    store::{
+        plans::{self, Planned},
+        traces::TraceFilter,
+    },
+    traces::TraceStatus,
+};
 
-use super::scene::{add_channel, stage};
+use super::scene::{Stage, add_channel, everything, stage};
 use crate::support::database::Db;
 
 /// Enough rows that the planner of PostgreSQL prefers an index.
 const ROWS: u32 = 3_000;
 
-async fn fill(db: &Db) {
+async fn fill(db: &Db) -> Stage {
     let on = stage(db).await;
     let (bot, channel) = (on.bot, on.channel);
     add_channel(db, bot, "other").await;
@@ -54,6 +62,7 @@ async fn fill(db: &Db) {
     ))
     .await;
     db.sql(if db.is_postgres() { "ANALYZE; SET enable_seqscan = off" } else { "SELECT 1" }).await;
+    on
 }
 
 /// A line of a plan that reads every row of a table.
@@ -106,9 +115,62 @@ async fn a_page_of_a_list_begins_at_its_cursor(db: &Db) {
             && (line.contains("(message_id=?)") || line.contains("message_id ="))
             || name == "traces: ids" && line.contains("(id=?)");
         let id = line.contains("id<?") || line.contains("id)<(?");
+        let is_of_person = line.contains("peer=?") || line.contains("(peer = ");
+        let id = id && (is_of_person || !name.contains(": person"));
         few || id || line.contains("Index Cond") && (line.contains("id < ") || line.contains("id) < "))
     })
     .await;
+}
+
+/// How many items each page of a list has, read with `find`.
+async fn pages<T>(find: impl AsyncFn(PageRequest) -> Found<T>, key: impl Fn(&T) -> String) -> Vec<usize> {
+    let (mut sizes, mut cursor) = (Vec::new(), None::<String>);
+    loop {
+        let request = PageRequest::parse("list", None, cursor.as_deref()).unwrap();
+        let page = Page::from_found("list", &request, find(request.clone()).await, &key);
+        sizes.push(page.items.len());
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return sizes;
+        }
+    }
+}
+
+async fn a_page_without_an_index_looks_at_a_bounded_number_of_rows(db: &Db) {
+    let on = fill(db).await;
+    db.sql("UPDATE messages SET content = 'needle' WHERE created_at = 1".to_owned()).await;
+    for (at, status) in [(1, "pending"), (2, "error")] {
+        db.sql(format!("UPDATE traces SET status = '{status}' WHERE started_at = {at}")).await;
+    }
+    let messages = async |filter: MessageFilter| {
+        let find = async |page| {
+            db.store.read().await.unwrap().messages().page(on.bot, &filter, &page).await.unwrap()
+        };
+        pages(find, |message| message.id.to_string()).await
+    };
+    let needle = MessageFilter { q: Some("needle".to_owned()), ..MessageFilter::default() };
+    assert_eq!(messages(needle.clone()).await, [0, 0, 1]);
+    assert_eq!(messages(MessageFilter { user_id: Some("person 1".to_owned()), ..needle }).await, [1]);
+
+    let traces = async |filter: TraceFilter| {
+        let find = async |page| {
+            let mut read = db.store.read().await.unwrap();
+            read.traces().list(everything(), on.bot, &filter, &page).await.unwrap()
+        };
+        pages(find, |trace| trace.id.to_string()).await
+    };
+    let pending = TraceFilter { status: Some(TraceStatus::Pending), ..TraceFilter::default() };
+    let failed = TraceFilter { status: Some(TraceStatus::Error), ..pending.clone() };
+    for channel_id in [None, Some(on.channel)] {
+        for (filter, expected) in [
+            (pending.clone(), &[0, 0, 1][..]),
+            (TraceFilter { oldest_first: true, ..pending.clone() }, &[1, 0, 0]),
+            (failed.clone(), &[1]),
+            (TraceFilter { oldest_first: true, ..failed.clone() }, &[1]),
+        ] {
+            assert_eq!(traces(TraceFilter { channel_id, ..filter.clone() }).await, expected, "{filter:?}");
+        }
+    }
 }
 
 /// Each case on both databases.
@@ -138,7 +200,8 @@ macro_rules! on_both {
 on_both!(
     retention_reads_nothing_but_what_is_old,
     a_search_for_work_reads_no_idle_bot,
-    a_page_of_a_list_begins_at_its_cursor
+    a_page_of_a_list_begins_at_its_cursor,
+    a_page_without_an_index_looks_at_a_bounded_number_of_rows
 );
 
 /// A comparison that allows for a missing value bounds nothing: lists compare with the greatest id in its place.

@@ -215,7 +215,7 @@ async fn an_update_without_news_keeps_what_is_there(db: &Db) {
 
 async fn list(db: &Db, on: &Stage, filter: TraceFilter, page: PageRequest) -> Vec<TraceId> {
     let mut read = db.store.read().await.unwrap();
-    let rows = read.traces().list(scope(on.owner), on.bot, &filter, &page).await.unwrap();
+    let rows = read.traces().list(scope(on.owner), on.bot, &filter, &page).await.unwrap().rows;
     assert!(rows.iter().all(|row| row.steps.is_empty()), "lists come without steps");
     rows.into_iter().map(|row| row.id).collect()
 }
@@ -261,8 +261,8 @@ async fn traces_are_listed_for_their_owner_newest_first_and_by_filter(db: &Db) {
     assert_eq!(list(db, &on, oldest_first, page).await, [own_send]);
     let bob = db.user("bob").await;
     let mut read = db.store.read().await.unwrap();
-    assert!(read.traces().list(scope(bob), on.bot, &all(), &whole()).await.unwrap().is_empty());
-    assert_eq!(read.traces().list(everything(), on.bot, &all(), &whole()).await.unwrap().len(), 4);
+    assert!(read.traces().list(scope(bob), on.bot, &all(), &whole()).await.unwrap().rows.is_empty());
+    assert_eq!(read.traces().list(everything(), on.bot, &all(), &whole()).await.unwrap().rows.len(), 4);
 }
 
 async fn a_trace_is_found_within_its_bot_and_scope(db: &Db) {
@@ -285,7 +285,8 @@ async fn a_trace_names_its_channel_person_and_text(db: &Db) {
     db.store.accept(batch(&on.lease, None, vec![message])).await.unwrap();
     let mut read = db.store.read().await.unwrap();
     let all = TraceFilter::default();
-    let listed = read.traces().list(scope(on.owner), on.bot, &all, &PageRequest::default()).await.unwrap();
+    let listed =
+        read.traces().list(scope(on.owner), on.bot, &all, &PageRequest::default()).await.unwrap().rows;
     let found = read.traces().find(everything(), None, id).await.unwrap().unwrap();
     for row in [&listed[0], &found] {
         assert_eq!((row.channel_name.as_deref(), row.user_id.as_str()), (Some("channel"), "ann"));

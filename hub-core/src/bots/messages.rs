@@ -27,7 +27,10 @@ impl MessageFilter {
 }
 
 impl Bots<'_> {
-    /// A bot's messages, newest first.
+    /// A bot's messages, newest first. A page with `direction` or `q` looks at [`MAX_SCANNED`] messages: it may have
+    /// fewer items than its limit, or none, and a cursor.
+    ///
+    /// [`MAX_SCANNED`]: crate::page::MAX_SCANNED
     ///
     /// # Errors
     /// `NOT_FOUND` unless the bot is the actor's; `INVALID_PARAMS` on a bad filter.
@@ -44,10 +47,10 @@ impl Bots<'_> {
         if read.bots().find(owner, bot_id).await?.is_none() {
             return Err(Error::not_found("bot"));
         }
-        let rows = read.messages().page(bot_id, filter, page).await?;
+        let found = read.messages().page(bot_id, filter, page).await?;
         drop(read);
         let list = Self::message_list(bot_id, filter);
-        let mut page = Page::from_rows(&list, page, rows, |message| message.id.to_string());
+        let mut page = Page::from_found(&list, page, found, |message| message.id.to_string());
         let ids: Vec<MessageId> = page.items.iter().map(|message| message.id).collect();
         let mut media = self.ctx.files().of_messages(&ids).await?;
         for message in &mut page.items {

@@ -12,9 +12,9 @@ use super::{
 use crate::{
     error::Result,
     id::{BotId, ChannelId, MessageId},
-    model::message::{Message, MessageFilter, ReceivedMessage},
+    model::message::{Direction, Message, MessageFilter, ReceivedMessage},
     network::MessageItem,
-    page::PageRequest,
+    page::{Found, MAX_SCANNED, PageRequest},
     secret::Sealed,
     text::json,
     time::Timestamp,
@@ -48,20 +48,36 @@ mod search;
 #[cfg(feature = "testing")]
 pub(super) use search::candidates_statement;
 
-/// The statement for a page. SQLite's `LIKE` ignores the case of ASCII letters, PostgreSQL's does not.
-pub(super) fn page_statement(filter: &MessageFilter, like: &'static str) -> String {
-    let filters = given(&[
-        (filter.direction.is_some(), " AND direction = $5"),
-        (filter.user_id.is_some(), " AND peer = $6"),
-        (filter.since.is_some(), " AND created_at >= $7"),
-        (filter.until.is_some(), " AND created_at < $8"),
-        (filter.q.is_some(), like),
-    ]);
-    format!("{} WHERE bot_id = $1 AND id > $2 AND id < $3{filters} ORDER BY id DESC LIMIT $4", columns!())
+/// The messages of a bot or, of these, those with a person, on SQLite and on PostgreSQL. SQLite keeps no statistics of
+/// these tables and would read all messages of the bot for a person's.
+fn rows_of(filter: &MessageFilter) -> [&'static str; 2] {
+    let of_person =
+        [" INDEXED BY messages_by_peer WHERE bot_id = $1 AND peer = $6", " WHERE bot_id = $1 AND peer = $6"];
+    if filter.user_id.is_some() { of_person } else { [" WHERE bot_id = $1"; 2] }
 }
 
-/// The condition for a text within the content, on SQLite and on PostgreSQL.
-pub(super) const LIKE: [&str; 2] = [r" AND content LIKE $9 ESCAPE '\'", r" AND content ILIKE $9 ESCAPE '\'"];
+/// The statement for a page, on SQLite and on PostgreSQL. `LIKE` of SQLite ignores the case of ASCII letters, that of
+/// PostgreSQL does not.
+pub(super) fn page_statement(filter: &MessageFilter) -> [String; 2] {
+    let [sqlite, postgres] = rows_of(filter);
+    let filters = given(&[
+        (filter.direction.is_some(), " AND direction = $5"),
+        (filter.since.is_some(), " AND created_at >= $7"),
+        (filter.until.is_some(), " AND created_at < $8"),
+    ]);
+    [(sqlite, "LIKE"), (postgres, "ILIKE")].map(|(rows, like)| {
+        let text =
+            if filter.q.is_some() { format!(r" AND content {like} $9 ESCAPE '\'") } else { String::new() };
+        format!("{}{rows} AND id > $2 AND id < $3{filters}{text} ORDER BY id DESC LIMIT $4", columns!())
+    })
+}
+
+/// The statement that reads the index until the last message that a page looks at, and the one after it.
+pub(super) fn scan_statement(filter: &MessageFilter) -> [String; 2] {
+    rows_of(filter).map(|rows| {
+        format!("SELECT id FROM messages{rows} AND id > $2 AND id < $3 ORDER BY id DESC LIMIT 2 OFFSET $4")
+    })
+}
 
 impl Messages<'_> {
     /// What is secret in the newest messages of a person since a time, sealed. The caller has checked whose bot it is.
@@ -80,24 +96,41 @@ impl Messages<'_> {
         )
     }
 
-    /// A page of a bot's messages, newest first, with the channels that received each of them; one row more
-    /// than asked for tells whether more follow. The caller has checked whose bot it is.
+    /// A page of a bot's messages, newest first, with the channels that received each of them. With a filter that has
+    /// no index it looks at [`MAX_SCANNED`] messages, and at those whose ids do not tell whether they are within the
+    /// time. The caller has checked whose bot it is.
     pub async fn page(
         &mut self,
         bot_id: BotId,
         filter: &MessageFilter,
         request: &PageRequest,
-    ) -> Result<Vec<Message>> {
+    ) -> Result<Found<Message>> {
         let pattern = filter.q.as_deref().map(contains);
-        let since = filter.since.map_or(MessageId::from_u128(0), |at| MessageId::first_at(at - CLOCK_SKEW));
-        let until = filter.until.map_or(MessageId::MAX, |at| MessageId::first_at(at + CLOCK_SKEW));
-        let before = request.before(MessageId::MAX).min(until.to_string());
+        let mut after =
+            filter.since.map_or(MessageId::from_u128(0), |at| MessageId::first_at(at - CLOCK_SKEW));
+        let until = |at: Option<Timestamp>| {
+            let until = at.map_or(MessageId::MAX, MessageId::first_at);
+            request.before(MessageId::MAX).min(until.to_string())
+        };
+        let mut scanned = None;
+        if filter.direction.is_some() || filter.q.is_some() {
+            let [sqlite, postgres] = scan_statement(filter).map(AssertSqlSafe);
+            let ends: Vec<MessageId> = sql!(self.0, values:
+                sqlite, postgres;
+                bot_id, after, until(filter.until.map(|at| at - CLOCK_SKEW)), i64::from(MAX_SCANNED) - 1,
+                None::<Direction>, &filter.user_id
+            )?;
+            if let [last, next] = ends[..] {
+                (after, scanned) = (next, Some(last.to_string()));
+            }
+        }
+        let [sqlite, postgres] = page_statement(filter).map(AssertSqlSafe);
         let rows: Vec<Row> = sql!(self.0, all:
-            AssertSqlSafe(page_statement(filter, LIKE[0])), AssertSqlSafe(page_statement(filter, LIKE[1]));
-            bot_id, since, &before, i64::from(request.limit()) + 1, filter.direction, &filter.user_id,
-            filter.since, filter.until, &pattern
+            sqlite, postgres;
+            bot_id, after, until(filter.until.map(|at| at + CLOCK_SKEW)), i64::from(request.limit()) + 1,
+            filter.direction, &filter.user_id, filter.since, filter.until, &pattern
         )?;
-        self.with_channels(rows).await
+        Ok(Found { rows: self.with_channels(rows).await?, scanned })
     }
 
     /// The last messages that people sent to a bot, newest first: those that were routed to its channels. The caller

@@ -88,13 +88,23 @@ pub fn lists() -> Vec<Planned> {
         ("all", all()),
         ("oldest first", traces::TraceFilter { oldest_first: true, ..all() }),
         ("within a time", traces::TraceFilter { since: epoch, until: epoch, ..all() }),
-        ("status", traces::TraceFilter { status: Some(TraceStatus::Error), ..all() }),
+        ("failed", traces::TraceFilter { status: Some(TraceStatus::Error), ..all() }),
+        ("pending", traces::TraceFilter { status: Some(TraceStatus::Pending), ..all() }),
+        (
+            "pending in a channel",
+            traces::TraceFilter {
+                status: Some(TraceStatus::Pending),
+                channel_id: Some(ChannelId::MAX),
+                ..all()
+            },
+        ),
         ("channel", traces::TraceFilter { channel_id: Some(ChannelId::MAX), ..all() }),
         ("message", traces::TraceFilter { message_id: Some(MessageId::MAX), ..all() }),
         ("ids", traces::TraceFilter { ids: vec![TraceId::MAX], ..all() }),
     ] {
         let [sqlite, postgres] = traces::AMONG.map(|among| filter.statement(among));
         lists.push(planned(&format!("traces: {name}"), sqlite, postgres));
+        lists.extend(filter.scan_statement().map(|scan| both(&format!("traces: {name} (end)"), scan)));
     }
     let all = MessageFilter::default;
     for (name, filter) in [
@@ -104,8 +114,11 @@ pub fn lists() -> Vec<Planned> {
         ("person", MessageFilter { user_id: Some(String::new()), ..all() }),
         ("text", MessageFilter { q: Some(String::new()), ..all() }),
     ] {
-        let [sqlite, postgres] = messages::LIKE.map(|like| messages::page_statement(&filter, like));
-        lists.push(planned(&format!("messages: {name}"), sqlite, postgres));
+        for (what, [sqlite, postgres]) in
+            [("", messages::page_statement(&filter)), (" (end)", messages::scan_statement(&filter))]
+        {
+            lists.push(planned(&format!("messages: {name}{what}"), sqlite, postgres));
+        }
     }
     let all = MessageSearch::default;
     let filtered = |filter| MessageSearch { filter, ..all() };

@@ -72,12 +72,13 @@ impl Traces<'_> {
             oldest_first: query.oldest_first,
         };
         let mut read = self.ctx.store.read().await?;
-        let rows = read.traces().list(scope, bot_id, &filter, page).await?;
-        if rows.is_empty() && !read.channels().sees_bot(scope, bot_id).await? {
+        let found = read.traces().list(scope, bot_id, &filter, page).await?;
+        if found.rows.is_empty() && !read.channels().sees_bot(scope, bot_id).await? {
             return Err(Error::not_found("bot"));
         }
-        let page = if expand == Expand::default() { page.clone() } else { page.at_most(fitting(&rows)) };
-        let mut page = Page::from_rows(&query.list_name(bot_id), &page, rows, |row| row.id.to_string());
+        let page =
+            if expand == Expand::default() { page.clone() } else { page.at_most(fitting(&found.rows)) };
+        let mut page = Page::from_found(&query.list_name(bot_id), &page, found, |row| row.id.to_string());
         if expand.steps {
             let ids: Vec<TraceId> = page.items.iter().map(|row| row.id).collect();
             let mut steps = read.traces().steps_of(&ids).await?;

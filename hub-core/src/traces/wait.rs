@@ -44,8 +44,18 @@ impl Traces<'_> {
         within: Duration,
     ) -> Result<Option<Trace>> {
         let query = TraceQuery { oldest_first: true, ..query.clone() };
-        let one = PageRequest::parse(&query.list_name(bot_id), Some(1), None)?;
-        let oldest = async || Ok(self.list(actor, bot_id, &query, &one).await?.items.pop());
+        let list = query.list_name(bot_id);
+        let oldest = async || {
+            let mut cursor = None;
+            loop {
+                let one = PageRequest::parse(&list, Some(1), cursor.as_deref())?;
+                let mut page = self.list(actor, bot_id, &query, &one).await?;
+                match (page.items.pop(), page.next_cursor) {
+                    (None, Some(next)) => cursor = Some(next),
+                    (found, _) => return Ok(found),
+                }
+            }
+        };
         match self.ctx.clock.timeout(within, self.until_ended(bot_id, oldest)).await.transpose()? {
             Some(trace) => self.get(actor, bot_id, trace.trace_id).await.map(Some),
             None => Ok(None),

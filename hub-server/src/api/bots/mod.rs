@@ -169,7 +169,9 @@ impl BotsApi {
 
     /// Lists a bot's messages
     ///
-    /// Newest first. All filters have to match; a cursor is valid only with the filters of the first page.
+    /// Newest first. All filters have to match; a cursor is valid only with the filters of the first page. A page
+    /// reads at most 1000 messages: with `direction` or `q` it may have fewer items than its limit, or none, and a
+    /// `next_cursor`. The list ends where that is `null`.
     #[oai(path = "/api/bots/:id/messages", method = "get", operation_id = "listMessages")]
     #[expect(clippy::too_many_arguments, reason = "each is a query parameter of the document")]
     async fn messages(

@@ -40,8 +40,9 @@ impl TracesApi {
     ///
     /// Newest first unless `order` is set. `expand=steps,message` adds the steps and the message of each trace; such
     /// a page ends with the trace that reaches 4 MiB of them, even before its limit. A cursor is valid only with the
-    /// filters and the order of the first page. Traces are retained for 7 days unless the operator configures another
-    /// time.
+    /// filters and the order of the first page. A page reads at most 1000 traces: with `status` it may have fewer items
+    /// than its limit, or none, and a `next_cursor`. The list ends where that is `null`. Traces are retained for 7 days
+    /// unless the operator configures another time.
     #[oai(path = "/api/bots/:id/traces", method = "get", operation_id = "listTraces")]
     #[expect(clippy::too_many_arguments, reason = "one argument per parameter of the operation")]
     async fn list(

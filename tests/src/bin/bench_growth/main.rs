@@ -16,6 +16,7 @@ mod start;
 use std::{
     fmt::Write as _,
     io::Write as _,
+    num::NonZeroUsize,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -23,12 +24,16 @@ use std::{
 use clap::{Parser, Subcommand};
 use hub_core::{
     access::Actor,
+    bots::MessageFilter,
     id::{BotId, ChannelId, MessageId, TraceId, UserId},
     page::{PageRequest, encode},
     store::{Piece, Store, StoreConfig, traces::TraceFilter},
     time::{Clock, Stopwatch, Timestamp},
 };
-use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
+use sqlx::{
+    AssertSqlSafe, Connection, SqliteConnection,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -43,11 +48,11 @@ struct Options {
     #[arg(long, value_delimiter = ',', default_values_t = [10_000, 100_000, 1_000_000])]
     rows: Vec<u32>,
     /// How often each statement is measured; the median counts.
-    #[arg(long, default_value_t = 21)]
-    samples: usize,
+    #[arg(long, default_value = "21")]
+    samples: NonZeroUsize,
     /// Bots of the server that is started.
-    #[arg(long, default_value_t = 1_000)]
-    bots: usize,
+    #[arg(long, default_value = "1000")]
+    bots: NonZeroUsize,
     /// The server to start, in place of this workspace's release build.
     #[arg(long, value_name = "PROGRAM")]
     hub_server: Option<PathBuf>,
@@ -60,6 +65,9 @@ enum Role {
     #[command(hide = true)]
     Network,
 }
+
+/// The time between two stored messages: a hundred in a second, all of one bot.
+pub const SPACING: Duration = Duration::from_millis(10);
 
 /// Medians of statements, in the order of the table.
 type Medians = Vec<(&'static str, Duration)>;
@@ -93,6 +101,7 @@ fn table_of_starts(options: &Options, sizes: &[Size]) -> Result<String> {
         ("until every bot was polled", |start| start.polled),
         ("processor time until then", |start| start.cpu),
         ("processor time of a message, with retention", |start| start.message),
+        ("its metrics", |start| start.metrics),
     ] {
         row(&mut text, what, &sizes.iter().map(|size| of(&size.start)).collect::<Vec<_>>())?;
     }
@@ -130,34 +139,49 @@ fn millis(time: Duration) -> String {
 }
 
 /// The medians of a database with so many messages since `start`.
-async fn measure(path: &Path, start: Timestamp, rows: u32, samples: usize) -> Result<Medians> {
+async fn measure(path: &Path, start: Timestamp, rows: u32, samples: NonZeroUsize) -> Result<Medians> {
     let store = Store::open(&StoreConfig::Sqlite(path.to_owned()), Clock::system()).await?;
-    let until = start + Duration::from_millis(u64::from(rows / 2));
-    let middle = TraceId::first_at(until).to_string();
-    let within = TraceFilter { since: Some(start), until: Some(until), ..TraceFilter::default() };
-    let of_message = TraceFilter { message_id: Some(MessageId::first_at(start)), ..TraceFilter::default() };
-    let all = TraceFilter::default();
-    let at_middle = PageRequest::parse("t", None, Some(&encode("t", &middle)))?;
+    let until = start + SPACING * (rows / 2);
     let first = PageRequest::default();
     let mut medians = Vec::new();
+
+    let middle = TraceId::first_at(until).to_string();
+    let at_middle = PageRequest::parse("t", None, Some(&encode("t", &middle)))?;
+    let all = TraceFilter::default();
+    let within = TraceFilter { since: Some(start), until: Some(until), ..all.clone() };
+    let of_message = TraceFilter { message_id: Some(MessageId::first_at(start)), ..all.clone() };
     for (what, filter, page) in [
         ("traces: the first page", &all, &first),
         ("traces: a page in the middle", &all, &at_middle),
         ("traces: until the middle", &within, &first),
         ("traces: of a message", &of_message, &first),
     ] {
-        let mut times = Vec::new();
-        for _ in 0..samples {
-            let watch = Stopwatch::start();
-            let mut read = store.read().await?;
-            read.traces().list(Actor::Operator.scope()?, bot(), filter, page).await?;
-            times.push(watch.elapsed());
-        }
-        medians.push((what, median(times)));
+        let list = async || {
+            store.read().await?.traces().list(Actor::Operator.scope()?, bot(), filter, page).await?;
+            Ok(())
+        };
+        medians.push((what, median_of(samples, list).await?));
     }
-    let mut times = Vec::new();
-    for _ in 0..samples {
-        let watch = Stopwatch::start();
+
+    let middle = MessageId::first_at(until).to_string();
+    let at_middle = PageRequest::parse("m", None, Some(&encode("m", &middle)))?;
+    let all = MessageFilter::default();
+    let within = MessageFilter { since: Some(start), until: Some(until), ..all.clone() };
+    let of_person = MessageFilter { user_id: Some("person 1".to_owned()), ..all.clone() };
+    for (what, filter, page) in [
+        ("messages: the first page", &all, &first),
+        ("messages: a page in the middle", &all, &at_middle),
+        ("messages: until the middle", &within, &first),
+        ("messages: of a person", &of_person, &first),
+    ] {
+        let list = async || {
+            store.read().await?.messages().page(bot(), filter, page).await?;
+            Ok(())
+        };
+        medians.push((what, median_of(samples, list).await?));
+    }
+
+    let retention = async || {
         let deleted = store
             .write(move |tx| {
                 Box::pin(async move {
@@ -167,19 +191,26 @@ async fn measure(path: &Path, start: Timestamp, rows: u32, samples: usize) -> Re
                 })
             })
             .await?;
-        times.push(watch.elapsed());
         if deleted.iter().any(|piece| *piece != Piece::default()) {
             return Err("nothing is old, and something was deleted".into());
         }
-    }
-    medians.push(("a round of retention with nothing old", median(times)));
+        Ok(())
+    };
+    medians.push(("a round of retention with nothing old", median_of(samples, retention).await?));
     store.close().await;
     Ok(medians)
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
+/// The median time of so many runs.
+async fn median_of(samples: NonZeroUsize, mut run: impl AsyncFnMut() -> Result<()>) -> Result<Duration> {
+    let mut times = Vec::new();
+    for _ in 0..samples.get() {
+        let watch = Stopwatch::start();
+        run().await?;
+        times.push(watch.elapsed());
+    }
     times.sort_unstable();
-    times[times.len() / 2]
+    Ok(times[times.len() / 2])
 }
 
 const fn bot() -> BotId {
@@ -187,9 +218,14 @@ const fn bot() -> BotId {
 }
 
 /// Writes rows with statements of SQLite alone: for each part so many, of which the first one came at this time and
-/// one follows per millisecond.
-async fn fill(url: &str, parts: &[(u32, Timestamp)]) -> Result<()> {
-    let mut connection = SqliteConnection::connect(url).await?;
+/// the others at this spacing.
+async fn fill(database: &Path, parts: &[(u32, Timestamp)]) -> Result<()> {
+    let options = SqliteConnectOptions::new()
+        .filename(database)
+        .journal_mode(SqliteJournalMode::Off)
+        .synchronous(SqliteSynchronous::Off)
+        .pragma("cache_size", "-1000000");
+    let mut connection = SqliteConnection::connect_with(&options).await?;
     let (user, bot, channel) = (UserId::from_u128(1), bot(), ChannelId::from_u128(1));
     let owner = format!(
         "INSERT INTO users (id, username, display_name, email, role, status, created_at, updated_at)
@@ -207,22 +243,20 @@ async fn fill(url: &str, parts: &[(u32, Timestamp)]) -> Result<()> {
         let rows = messages(bot, channel, part, *rows, start.as_millis());
         sqlx::raw_sql(AssertSqlSafe(rows)).execute(&mut connection).await?;
     }
-    // To disk, so that no program that is measured has to write it.
-    sqlx::raw_sql("PRAGMA synchronous = FULL; PRAGMA wal_checkpoint(TRUNCATE)")
-        .execute(&mut connection)
-        .await?;
     connection.close().await?;
-    Ok(())
+    // To disk, so that no program that is measured has to write it with its first sync.
+    Ok(std::fs::File::open(database)?.sync_all()?)
 }
 
 /// The statements for the messages and traces of a part.
 fn messages(bot: BotId, channel: ChannelId, part: usize, rows: u32, start: i64) -> String {
+    let spacing = SPACING.as_millis();
     // 48 bits of the time are ten characters of a ULID, five bits each.
     let digits: Vec<String> = (0..10)
         .rev()
         .map(|place| {
             format!(
-                "substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + ((({start} + i) >> {}) & 31), 1)",
+                "substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + ((({start} + i * {spacing}) >> {}) & 31), 1)",
                 place * 5
             )
         })
@@ -232,16 +266,16 @@ fn messages(bot: BotId, channel: ChannelId, part: usize, rows: u32, start: i64) 
         format!("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {rows})");
     let tail = "'0000000000000000'";
     format!(
-        "PRAGMA synchronous = OFF; BEGIN;
+        "BEGIN;
          {numbers} INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id,
             group_id, kind, content, items, dedupe_key, private, status, sent_at, created_at)
             SELECT 'msg_' || {time} || {tail}, '{bot}', 'inbound', 'person ' || (i % 200), '', '', '', '', '', 'text',
-                printf('%.200c', 't'), '[]', '{part} ' || i, printf('%.300c', 'p'), 'received', {start} + i,
-                {start} + i FROM n;
+                printf('%.200c', 't'), '[]', '{part} ' || i, printf('%.300c', 'p'), 'received', {start} + i * {spacing},
+                {start} + i * {spacing} FROM n;
          {numbers} INSERT INTO traces (id, message_id, bot_id, channel_id, status, summary, attempts, started_at,
             duration_ms, steps)
             SELECT 'tr_' || {time} || {tail}, 'msg_' || {time} || {tail}, '{bot}', '{channel}', 'ok', 'status 200', 1,
-                {start} + i, 12, printf('[\"%.480c\"]', 's') FROM n;
+                {start} + i * {spacing}, 12, printf('[\"%.480c\"]', 's') FROM n;
          COMMIT;"
     )
 }

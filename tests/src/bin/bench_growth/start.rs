@@ -1,6 +1,6 @@
 //! The start of the shipped server with many bots: the time until each was polled once, its processor time and memory.
 
-use std::{path::Path, time::Duration};
+use std::{num::NonZeroUsize, path::Path, time::Duration};
 
 use hub_core::{
     id::MessageId,
@@ -11,8 +11,9 @@ use sqlx::{Connection, SqliteConnection};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::{
-    Options, Result, Size, fill,
+    Options, Result, SPACING, Size, fill,
     http_caller::{Caller, until},
+    median_of,
     network::{self, Bound},
     process::{Process, memory},
 };
@@ -25,6 +26,8 @@ const OLD_AGE: Duration = Duration::from_secs(31 * 24 * 3600);
 /// Messages that people write, and those that they write at once.
 const WRITTEN: usize = 4_000;
 const AT_ONCE: usize = 200;
+/// What reads the metrics.
+const METRICS_TOKEN: &str = "a token of the benchmark";
 /// How long that may take, and the interval at which the database is asked how far it is.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -39,6 +42,8 @@ pub struct Start {
     pub cpu: Duration,
     /// Its processor time for each message that people write then, while retention deletes old ones.
     pub message: Duration,
+    /// Until its metrics are read, when that is done: the median time.
+    pub metrics: Duration,
     /// The most memory it used, in bytes.
     pub memory: u64,
 }
@@ -52,7 +57,7 @@ pub async fn measure(program: &Path, options: &Options) -> Result<Vec<Size>> {
     let simulator = Caller::stranger(&format!("http://{network_at}"));
     let hub = Hub { program, folder: folder.path(), network_at: &network_at };
     let (process, address) = hub.start().await?;
-    let bound = network::bind(&address, &simulator, options.bots, BOTS_OF_USER).await;
+    let bound = network::bind(&address, &simulator, options.bots.get(), BOTS_OF_USER).await;
     for bot in &bound {
         bot.owner.post(&format!("/api/bots/{}/channels", bot.id), json!({ "name": "orders" })).await;
     }
@@ -63,10 +68,10 @@ pub async fn measure(program: &Path, options: &Options) -> Result<Vec<Size>> {
     for &rows in &options.rows {
         std::fs::copy(&empty, &database)?;
         let now = Clock::system().now();
-        let since = now - Duration::from_millis(u64::from(rows));
+        let since = now - SPACING * rows;
         let url = format!("sqlite://{}", database.display());
-        fill(&url, &[(rows.saturating_sub(OLD), since), (OLD.min(rows), now - OLD_AGE)]).await?;
-        let start = hub.measure(&simulator, &bound, &url).await?;
+        fill(&database, &[(rows.saturating_sub(OLD), since), (OLD.min(rows), now - OLD_AGE)]).await?;
+        let start = hub.measure(&simulator, &bound, &url, options.samples).await?;
         sizes.push(Size { start, medians: super::measure(&database, since, rows, options.samples).await? });
     }
     Ok(sizes)
@@ -89,6 +94,7 @@ impl Hub<'_> {
             ("HUB_NETWORK", "sim".to_owned()),
             ("HUB_DEMO", "false".to_owned()),
             ("HUB_LOG", "error".to_owned()),
+            ("HUB_METRICS_TOKEN", METRICS_TOKEN.to_owned()),
             ("HUB_RATE_DEFAULT", "10000000".to_owned()),
             ("HUB_RATE_AUTH_PER_IP", "10000000".to_owned()),
         ];
@@ -98,18 +104,30 @@ impl Hub<'_> {
     }
 
     /// Starts it, waits until every bot was polled, and ends it.
-    async fn measure(&self, simulator: &Caller, bound: &[Bound], url: &str) -> Result<Start> {
+    async fn measure(
+        &self,
+        simulator: &Caller,
+        bound: &[Bound],
+        url: &str,
+        samples: NonZeroUsize,
+    ) -> Result<Start> {
         network::reset(simulator).await;
         let watch = Stopwatch::start();
-        let (process, _) = self.start().await?;
+        let (process, address) = self.start().await?;
         let listening = watch.elapsed();
         network::wait_polled(simulator, bound.len()).await?;
         let (polled, cpu) = (watch.elapsed(), process.cpu());
+        let caller = Caller::stranger(&format!("http://{address}")).with_bearer(METRICS_TOKEN);
+        let metrics = async || match caller.call(reqwest::Method::GET, "/metrics", None).await {
+            (status, ..) if status.is_success() => Ok(()),
+            (status, answer, _) => Err(format!("/metrics: {status} {answer}").into()),
+        };
         let start = Start {
             listening,
             polled,
             cpu,
             message: write(&process, simulator, bound, url).await?,
+            metrics: median_of(samples, metrics).await?,
             memory: memory(process.id, "VmHWM:"),
         };
         process.terminate()?;
