@@ -83,7 +83,8 @@ async fn a_feed_continues_after_the_event_that_the_client_names() {
         rest.extend(again.next().await.unwrap());
     }
     assert_eq!(rest, seen.split_off(100), "each later event once, in the order");
-    assert_eq!(again.position(), feed.position());
+    // Events of other kinds may have come since.
+    assert!(again.position() >= feed.position());
 }
 
 #[tokio::test]

@@ -301,11 +301,8 @@ impl Stage {
     /// People to whom something is queued write once more: the tries that kills interrupted count in the window, too.
     async fn write_again(&self) {
         for bot in &self.bots {
-            let messages = self.list(&format!("/api/bots/{}/messages", bot.id)).await;
-            let queued = messages.iter().filter(|message| message["status"] == "queued");
-            let people: HashSet<&str> = queued.map(|one| one["to_user_id"].as_str().unwrap()).collect();
-            for person in people {
-                self.say(bot, person, &format!("{} {person} again", bot.wx_id));
+            for person in self.sends(bot, "queued", "to_user_id").await {
+                self.say(bot, &person, &format!("{} {person} again", bot.wx_id));
             }
         }
     }
@@ -314,11 +311,16 @@ impl Stage {
     async fn unknown_sends(&self) -> HashSet<String> {
         let mut unknown = HashSet::new();
         for bot in &self.bots {
-            let messages = self.list(&format!("/api/bots/{}/messages", bot.id)).await;
-            let ended = messages.iter().filter(|message| message["status"] == "unknown");
-            unknown.extend(ended.map(|one| one["content"].as_str().unwrap().to_owned()));
+            unknown.extend(self.sends(bot, "unknown", "content").await);
         }
         unknown
+    }
+
+    /// A field of a bot's sends in a status.
+    async fn sends(&self, bot: &Bot, status: &str, field: &str) -> HashSet<String> {
+        let messages = self.list(&format!("/api/bots/{}/messages", bot.id)).await;
+        let sends = messages.iter().filter(|message| message["status"] == status);
+        sends.map(|send| send[field].as_str().unwrap().to_owned()).collect()
     }
 
     /// Ends the load, waits until nothing is under way, closes the books and compares them. The server runs.

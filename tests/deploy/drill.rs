@@ -20,9 +20,16 @@ const MESSAGES: usize = 3_000;
 
 /// What people wrote to a bot, newest first.
 async fn contents(caller: &Caller, bot: &str, filter: &str) -> Vec<String> {
-    let page = caller.get(&format!("/api/bots/{bot}/messages?limit=200&{filter}")).await;
-    let text = |message: &Value| message["content"].as_str().unwrap().to_owned();
-    page["items"].as_array().unwrap().iter().map(text).collect()
+    let mut cursor = String::new();
+    loop {
+        let page = caller.get(&format!("/api/bots/{bot}/messages?limit=200&{filter}{cursor}")).await;
+        let text = |message: &Value| message["content"].as_str().unwrap().to_owned();
+        let found: Vec<String> = page["items"].as_array().unwrap().iter().map(text).collect();
+        match page["next_cursor"].as_str() {
+            Some(next) if found.is_empty() => cursor = format!("&cursor={next}"),
+            _ => return found,
+        }
+    }
 }
 
 async fn say_many(network: &NetworkProcess, wx_id: &str) {

@@ -21,7 +21,7 @@ contract!("leases": {
     released_leases_are_free_at_once => [release, void_all],
     a_released_lease_is_free_unless_it_was_lost => [give_up],
     bots_are_handed_over_to_a_living_node => [shares, hand_over],
-    only_the_holder_gets_the_work => [work],
+    only_the_holder_gets_the_work => [work, is_current],
     the_holder_learns_which_work_there_is => [work],
     bots_with_unclaimed_work_are_found => [with_work],
     the_database_answers => [ping, database_now],
@@ -221,6 +221,8 @@ async fn only_the_holder_gets_the_work(db: &Db) {
     );
     let old = hub_core::store::leases::Lease { fence: on.lease.fence - 1, ..on.lease };
     assert!(read.leases().work(&old).await.unwrap().is_none());
+    assert!(read.leases().is_current(&on.lease).await.unwrap());
+    assert!(!read.leases().is_current(&old).await.unwrap());
 }
 
 async fn the_holder_learns_which_work_there_is(db: &Db) {

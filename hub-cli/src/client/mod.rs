@@ -27,6 +27,7 @@ pub use target::address;
 
 use crate::{
     args::{HubArgs, LocalArgs, PageArgs},
+    document::next_cursor,
     exit::Failure,
     local::{self, Open},
 };
@@ -197,10 +198,18 @@ impl Client {
         self.call("GET", path, &[], &Value::Null).await
     }
 
-    /// A page of a list.
+    /// A page of a list. A filtered list may have pages without items before its last one; these are passed over.
     pub async fn list(&self, path: &str, filters: &Query<'_>, page: &PageArgs) -> Result<Value, Failure> {
-        let paging = [("limit", Some(page.limit.to_string())), ("cursor", page.cursor.clone())];
-        self.call("GET", path, &[filters, &paging].concat(), &Value::Null).await
+        let mut cursor = page.cursor.clone();
+        loop {
+            let paging = [("limit", Some(page.limit.to_string())), ("cursor", cursor)];
+            let found = self.call("GET", path, &[filters, &paging].concat(), &Value::Null).await?;
+            let is_empty = found["items"].as_array().is_some_and(Vec::is_empty);
+            match next_cursor(&found).filter(|_| is_empty) {
+                Some(next) => cursor = Some(next),
+                None => return Ok(found),
+            }
+        }
     }
 
     pub async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {

@@ -238,6 +238,22 @@ fn bot_documents_are_the_same_with_files_and_with_a_server() {
 }
 
 #[test]
+fn a_search_passes_over_pages_without_a_match() {
+    let stage = Stage::new();
+    stage.say("needle");
+    for number in 0..1_000 {
+        stage.simulator.say(&stage.demo.wx_id, Some(ADA), &format!("order {number}")).unwrap();
+    }
+    let newest = |filter: &[&str]| {
+        let arguments =
+            [&["bots", "messages", "demo", "--direction", "inbound", "--limit", "1"], filter].concat();
+        stage.document(&arguments)["items"][0]["content"].clone()
+    };
+    assert!((0..500).any(|_| newest(&[]) == "order 999"), "the messages do not arrive");
+    assert_eq!(newest(&["--q", "needle"]), "needle");
+}
+
+#[test]
 fn sim_faults_affect_the_network_and_the_receiver() {
     let stage = Stage::new();
     let accounts = stage.document(&["sim", "accounts"]);

@@ -380,7 +380,7 @@ impl WorkStore for Store {
         let lease = lease.clone();
         self.write(move |tx| {
             async move {
-                if tx.leases().work(&lease).await?.is_none() {
+                if !tx.leases().is_current(&lease).await? {
                     return Ok(false);
                 }
                 tx.outbox().enqueue(&replies).await?;

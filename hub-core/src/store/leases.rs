@@ -279,8 +279,17 @@ impl Leases<'_> {
                    ORDER BY d.id DESC LIMIT 1) AS last_delivery_id,
                EXISTS (SELECT 1 FROM outbox o WHERE o.bot_id = bots.id AND o.state IN ('queued', 'sending'))
                    AS has_items,
-               EXISTS (SELECT 1 FROM media f WHERE f.bot_id = bots.id AND f.state = 'downloading') AS has_files
+               EXISTS (SELECT 1 FROM media f WHERE f.bot_id = bots.id AND f.state = 'downloading'
+                   AND f.message_id IS NOT NULL) AS has_files
             FROM bots WHERE id = $1 AND lease_fence = $2";
+            lease.bot_id, lease.fence
+        )
+    }
+
+    /// Whether a lease is the bot's present one.
+    pub async fn is_current(&mut self, lease: &Lease) -> Result<bool> {
+        sql!(self.0, value:
+            "SELECT EXISTS (SELECT 1 FROM bots WHERE id = $1 AND lease_fence = $2)";
             lease.bot_id, lease.fence
         )
     }
