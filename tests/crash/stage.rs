@@ -39,7 +39,7 @@ pub const IN_FLIGHT: usize = 8 * SINKS.len() * BOTS + MAX_ANSWERED;
 const MAX_ANSWERED: usize = 128;
 const BOTS: usize = 2;
 /// How long everything that is under way may take in the end.
-const TEST_TIMEOUT: Duration = Duration::from_secs(90);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A bot, and its account on the network.
 #[derive(Debug, Clone)]

@@ -19,7 +19,7 @@ use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use super::{
     server::Server,
-    stage::{IN_FLIGHT, Stage},
+    stage::{IN_FLIGHT, Stage, TEST_TIMEOUT},
 };
 use crate::support::{http::until, process::Process, strace::Tampering};
 
@@ -121,7 +121,8 @@ async fn a_locked_file_is_waited_for_and_then_refused() {
     let url = server.ready().await;
     stage.moved(Some(url));
     let file = SqliteConnectOptions::new().filename(stage.home.folder.join("hub.db"));
-    let mut other = SqliteConnection::connect_with(&file).await.unwrap();
+    // A waiting writer of SQLite has no place in a queue: it asks again and again, and the hub writes almost all the time.
+    let mut other = SqliteConnection::connect_with(&file.busy_timeout(TEST_TIMEOUT)).await.unwrap();
     // For a moment: writers wait.
     let lock = other.begin_with("BEGIN EXCLUSIVE").await.unwrap();
     let remark = json!({ "name": "short", "webhook": { "enabled": false } });
