@@ -40,6 +40,9 @@ pub struct Work {
     /// Connections, one request on each at a time.
     #[arg(long)]
     pub connections: u64,
+    /// Bodies per second; without it as many as the receiver takes.
+    #[arg(long)]
+    pub rate: Option<u64>,
 }
 
 /// A database to measure on.

@@ -33,11 +33,16 @@ pub async fn measure(options: &Options, program: &Path, database: Database) -> R
         std::io::stdin().read_line(&mut String::new())?;
     }
     let rate = options.rate_on(database);
-    let held = if rate > 0 { Some(stage.hold(&hub, rate, options.seconds).await?) } else { None };
-    let (saturated, reference) = if options.backlog > 0 {
-        (Some(stage.saturate(&hub).await?), Some(stage.refer()?))
+    let held = if rate > 0 {
+        let flow = stage.hold(&hub, rate, options.seconds).await?;
+        Some((flow, stage.refer(rate * options.seconds, Some(rate))?))
     } else {
-        (None, None)
+        None
+    };
+    let saturated = if options.backlog > 0 {
+        Some((stage.saturate(&hub).await?, stage.refer(options.backlog, None)?))
+    } else {
+        None
     };
     let with_plugin = if options.plugin && options.backlog > 0 {
         Some(stage.saturate_with_plugin(&hub).await?)
@@ -46,7 +51,11 @@ pub async fn measure(options: &Options, program: &Path, database: Database) -> R
     };
     let replies = match options.reply_rate {
         0 => None,
-        rate => Some(stage.reply(&hub, rate).await?),
+        rate => {
+            let flow = stage.reply(&hub, rate).await?;
+            let bare = stage.refer(flow.messages, Some(rate))?;
+            Some((flow, bare))
+        }
     };
     let queue = if options.queued > 0 {
         // Memory is looked at in a process that did nothing else.
@@ -64,7 +73,6 @@ pub async fn measure(options: &Options, program: &Path, database: Database) -> R
         start,
         held,
         saturated,
-        reference,
         with_plugin,
         replies,
         queue,

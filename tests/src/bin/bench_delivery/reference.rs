@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -14,7 +15,7 @@ use data_encoding::{BASE64, HEXLOWER};
 use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderName, HeaderValue, Request, Uri};
 use http_body_util::{BodyExt, Full};
-use hub_core::tasks::Tasks;
+use hub_core::{tasks::Tasks, time::Clock};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use serde::Deserialize;
@@ -92,6 +93,7 @@ pub async fn run(work: &Work) -> Result<()> {
     let pattern = Arc::new(Pattern::new(serde_json::from_slice(&sample)?)?);
     let (tasks, next, most) = (Tasks::new(), Arc::new(AtomicU64::new(0)), work.messages);
     let done = Arc::new(AtomicU64::new(0));
+    let (clock, rate) = (Clock::system(), work.rate);
     let mut senders = Vec::new();
     for _ in 0..work.connections {
         let stream = TcpStream::connect(&work.receiver).await?;
@@ -102,14 +104,19 @@ pub async fn run(work: &Work) -> Result<()> {
     }
     writeln!(std::io::stdout(), "ready")?;
     std::io::stdin().read_line(&mut String::new())?;
+    let began = clock.instant();
     let mut posting = Vec::new();
     for mut sender in senders {
         let (pattern, next, done) = (Arc::clone(&pattern), Arc::clone(&next), Arc::clone(&done));
+        let clock = clock.clone();
         posting.push(tasks.spawn("sender", async move {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= most || sender.ready().await.is_err() {
                     return;
+                }
+                if let Some(rate) = rate {
+                    clock.sleep_until(began + Duration::from_micros(number * 1_000_000 / rate)).await;
                 }
                 let Ok(answer) = sender.send_request(pattern.request(number)).await else { return };
                 if answer.status().is_success() && answer.into_body().collect().await.is_ok() {

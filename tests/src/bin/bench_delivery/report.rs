@@ -8,7 +8,7 @@ use crate::{
     options::{Database, Options},
 };
 
-/// What the bare client reached.
+/// What the bare client reached, at the same rate.
 pub struct Reference {
     pub rate: f64,
     /// Microseconds per message.
@@ -34,11 +34,10 @@ pub struct Table {
     pub idle_rss: u64,
     pub first_start: Duration,
     pub start: Duration,
-    pub held: Option<Flow>,
-    pub saturated: Option<Flow>,
-    pub reference: Option<Reference>,
+    pub held: Option<(Flow, Reference)>,
+    pub saturated: Option<(Flow, Reference)>,
     pub with_plugin: Option<Flow>,
-    pub replies: Option<Flow>,
+    pub replies: Option<(Flow, Reference)>,
     pub queue: Option<Queue>,
 }
 
@@ -84,34 +83,25 @@ fn rows(table: &Table) -> Vec<Row> {
         Database::Sqlite => "<= 200 µs",
         Database::Postgres => "<= 300 µs",
     };
-    let bare = |figure: fn(&Reference) -> String| table.reference.as_ref().map_or(String::new(), figure);
-    if let Some(flow) = &table.held {
-        let name = format!("{}/s held", table.rate);
-        rows.extend(flow_rows(&name, flow, budget, &bare(|bare| format!("{:.0} µs", bare.cpu)), "< 100 ms"));
+    if let Some((flow, bare)) = &table.held {
+        rows.extend(flow_rows(&format!("{}/s held", table.rate), flow, Some(bare), budget, "< 100 ms"));
     }
-    if let Some(flow) = &table.saturated {
-        rows.extend(flow_rows("saturated", flow, budget, &bare(|bare| format!("{:.0} µs", bare.cpu)), ""));
-        if let Some(bare) = &table.reference {
-            let (hub, bare, share) =
-                (format!("{:.0}/s", flow.rate), format!("{:.0}/s", bare.rate), flow.rate / bare.rate);
-            rows.push(row("saturated: messages end to end", hub, &bare, ""));
-            rows.push(row(
-                "saturated: share of the bare client",
-                format!("{:.0} %", share * 100.0),
-                "",
-                ">= 40 %",
-            ));
-        }
+    if let Some((flow, bare)) = &table.saturated {
+        rows.extend(flow_rows("saturated", flow, Some(bare), budget, ""));
+        let (hub, rate) = (format!("{:.0}/s", flow.rate), format!("{:.0}/s", bare.rate));
+        rows.push(row("saturated: messages end to end", hub, &rate, ""));
+        let share = format!("{:.0} %", flow.rate / bare.rate * 100.0);
+        rows.push(row("saturated: share of the bare client", share, "", ">= 40 %"));
     }
     if let Some(flow) = &table.with_plugin {
-        rows.extend(flow_rows("with a plugin", flow, "", "", ""));
-        if let Some(without) = &table.saturated {
+        rows.extend(flow_rows("with a plugin", flow, None, "", ""));
+        if let Some((without, _)) = &table.saturated {
             let share = format!("{:.0} %", flow.rate / without.rate * 100.0);
             rows.push(row("with a plugin: share of the rate without", share, "", ">= 60 %"));
         }
     }
-    if let Some(flow) = &table.replies {
-        rows.extend(flow_rows("each with a reply", flow, "", "", ""));
+    if let Some((flow, bare)) = &table.replies {
+        rows.extend(flow_rows("each with a reply", flow, Some(bare), "", ""));
     }
     if let Some(queue) = &table.queue {
         let name = |what: &str| format!("{} queued: {what}", queue.messages);
@@ -125,7 +115,7 @@ fn rows(table: &Table) -> Vec<Row> {
     rows
 }
 
-fn flow_rows(name: &str, flow: &Flow, budget: &str, bare: &str, timeout: &str) -> Vec<Row> {
+fn flow_rows(name: &str, flow: &Flow, bare: Option<&Reference>, budget: &str, timeout: &str) -> Vec<Row> {
     let name = |what: &str| format!("{name}: {what}");
     let cpu = flow.hub_cpu + flow.database_cpu;
     let parts = if flow.database_cpu > 0.0 {
@@ -133,11 +123,12 @@ fn flow_rows(name: &str, flow: &Flow, budget: &str, bare: &str, timeout: &str) -
     } else {
         format!("{cpu:.0} µs")
     };
+    let bare = bare.map_or_else(String::new, |bare| format!("{:.0} µs ({:.1} ×)", bare.cpu, cpu / bare.cpu));
     let latency = format!("{} / {} / {}", millis(flow.p50), millis(flow.p99), millis(flow.max));
     let commits = flow.commits.map_or_else(|| "not told".to_owned(), |commits| format!("{commits:.3}"));
     let mut rows = vec![
         row(&name("messages"), format!("{} at {:.0}/s", flow.messages, flow.rate), "", ""),
-        row(&name("CPU per message"), parts, bare, budget),
+        row(&name("CPU per message"), parts, &bare, budget),
         row(&name("answer to webhook, p50 / p99 / max"), latency, "", timeout),
         row(&name("commits per message"), commits, "", if budget.is_empty() { "" } else { "< 0.05" }),
         row(&name("RSS"), mib(flow.rss), "", ""),

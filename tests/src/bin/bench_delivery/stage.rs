@@ -160,13 +160,17 @@ impl<'a> Stage<'a> {
         Ok(flow)
     }
 
-    /// The bare client against the same receiver.
-    pub fn refer(&self) -> Result<Reference> {
-        let messages = self.options.backlog * self.options.channels;
+    /// The bare client against the same receiver, at a rate or as fast as it goes.
+    pub fn refer(&self, messages: u64, rate: Option<u64>) -> Result<Reference> {
+        let messages = messages * self.options.channels;
         let connections = CONCURRENCY * self.channels.len() as u64;
         let [count, connections] = [messages, connections].map(|number| number.to_string());
         let mut arguments = vec!["reference", "--receiver", &self.setup.receiver];
         arguments.extend(["--messages", &count, "--connections", &connections]);
+        let rate = rate.map(|rate| (rate * self.options.channels).to_string());
+        if let Some(rate) = &rate {
+            arguments.extend(["--rate", rate]);
+        }
         let mut client = Process::role(&arguments)?;
         client.line()?;
         let (began, before) = (now_us(), client.cpu());
