@@ -32,7 +32,7 @@ struct Nodes {
 impl Nodes {
     /// The first node; `None` when the machine has no PostgreSQL.
     async fn start() -> Option<Self> {
-        let store = postgres::server()?.create_database().await;
+        let store = postgres::server()?.migrated_database().await;
         let stage = Stage::start(SimConfig::quick(), IlinkConfig::default(), Clock::system()).await;
         let receiver = Receiver::new();
         let first = TestHub::builder()

@@ -79,8 +79,12 @@ pub fn npm(package: &str) -> Option<PathBuf> {
     present(package, folder.join(format!("npm-{package}/node_modules")))
 }
 
-/// Debian's Chromium.
+/// Debian's Chromium, if possible the one without windows, which loads pages in a third less time.
 pub fn chromium() -> Option<PathBuf> {
+    let headless = Path::new("/usr/bin/chromium-headless-shell");
+    if headless.exists() {
+        return Some(headless.to_owned());
+    }
     present("chromium", PathBuf::from("/usr/bin/chromium"))
 }
 

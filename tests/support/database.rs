@@ -60,7 +60,7 @@ impl Db {
 
     /// A database of the run's server; `None` when there is no server.
     pub async fn postgres() -> Option<Self> {
-        let config = postgres::server()?.create_database().await;
+        let config = postgres::server()?.migrated_database().await;
         Some(Self::open(config, None).await)
     }
 

@@ -14,8 +14,13 @@ use std::{
     time::Duration,
 };
 
-use hub_core::{secret::Secret, store::StoreConfig};
+use hub_core::{
+    secret::Secret,
+    store::{Store, StoreConfig},
+    time::Clock,
+};
 use sqlx::{Connection, PgConnection};
+use tokio::sync::OnceCell;
 
 use super::postgres_user::{Unprivileged, command, find_program};
 
@@ -34,6 +39,8 @@ const SHARED_SETTINGS: [&str; 4] =
 pub struct Server {
     socket_folder: PathBuf,
     databases: AtomicU32,
+    /// The database that [`migrated_database`](Self::migrated_database) copies.
+    template: OnceCell<()>,
     /// Its standard input is what the watchdog listens to; its end is the end of the server.
     watchdog: Mutex<Child>,
 }
@@ -135,8 +142,12 @@ impl Server {
             .unwrap();
         assert!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
         let watchdog = start_watchdog(binaries, who.as_ref(), &folder, settings);
-        let server =
-            Self { socket_folder: folder, databases: AtomicU32::new(0), watchdog: Mutex::new(watchdog) };
+        let server = Self {
+            socket_folder: folder,
+            databases: AtomicU32::new(0),
+            template: OnceCell::new(),
+            watchdog: Mutex::new(watchdog),
+        };
         server.wait_until_ready();
         server
     }
@@ -165,17 +176,37 @@ impl Server {
 
     /// Makes an empty database and says where it is.
     pub async fn create_database(&self) -> StoreConfig {
-        let number = self.databases.fetch_add(1, Ordering::Relaxed);
-        let name = format!("test_{number}");
-        self.run(&format!("CREATE DATABASE {name}")).await;
-        StoreConfig::Postgres(Secret::new(self.url(&name)))
+        self.create("template1").await
     }
 
-    /// Removes a database that [`create_database`](Self::create_database) made, connections and all.
+    /// Makes a database with the tables of a store, and says where it is. All migrations run once: they take longer
+    /// than a copy.
+    pub async fn migrated_database(&self) -> StoreConfig {
+        const TEMPLATE: &str = "migrated";
+        self.template
+            .get_or_init(async || {
+                self.run(&format!("CREATE DATABASE {TEMPLATE}")).await;
+                Store::open(&self.config(TEMPLATE), Clock::system()).await.unwrap().close().await;
+            })
+            .await;
+        self.create(TEMPLATE).await
+    }
+
+    async fn create(&self, template: &str) -> StoreConfig {
+        let name = format!("test_{}", self.databases.fetch_add(1, Ordering::Relaxed));
+        self.run(&format!("CREATE DATABASE {name} TEMPLATE {template}")).await;
+        self.config(&name)
+    }
+
+    /// Removes a database that one of the functions above made, connections and all.
     pub async fn drop_database(&self, config: &StoreConfig) {
         let StoreConfig::Postgres(url) = config else { return };
         let name = url.expose().split(['/', '?']).nth(3).unwrap();
         self.run(&format!("DROP DATABASE {name} WITH (FORCE)")).await;
+    }
+
+    fn config(&self, database: &str) -> StoreConfig {
+        StoreConfig::Postgres(Secret::new(self.url(database)))
     }
 
     fn url(&self, database: &str) -> String {
@@ -183,13 +214,13 @@ impl Server {
     }
 
     async fn run(&self, sql: &str) {
-        // `template1` takes one copy at a time, so a run of tests now and then has to ask again.
+        // A template takes one copy at a time, so a run of tests now and then has to ask again.
         let mut connection = PgConnection::connect(&self.url("postgres")).await.unwrap();
         for _ in 0..100 {
             match sqlx::raw_sql(sqlx::AssertSqlSafe(sql.to_owned())).execute(&mut connection).await {
                 Ok(_) => return connection.close().await.unwrap(),
                 Err(error) if error.to_string().contains("being accessed by other users") => {
-                    hub_core::time::Clock::system().sleep(Duration::from_millis(50)).await;
+                    Clock::system().sleep(Duration::from_millis(50)).await;
                 }
                 Err(error) => panic!("{sql}: {error}"),
             }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use hub_server::openapi;
-use jsonschema::Validator;
+use jsonschema::{Registry, Validator};
 use serde_json::{Value, json};
 
 use crate::endpoints::{
@@ -11,9 +11,14 @@ use crate::endpoints::{
     stage::Answer,
 };
 
+/// The address of the document for its schemas.
+const DOCUMENT: &str = "urn:hub:openapi";
+
 /// The document in the words of JSON Schema, and who answered how.
 pub struct Ledger {
     document: Value,
+    /// The document, so that it is read once and not for each schema.
+    registry: Registry<'static>,
     validators: HashMap<String, Validator>,
     given: BTreeSet<(String, String)>,
     wrong: Vec<String>,
@@ -28,7 +33,9 @@ impl Ledger {
                 schema["additionalProperties"] = false.into();
             }
         }
-        Self { document, validators: HashMap::new(), given: BTreeSet::new(), wrong: Vec::new() }
+        let components = json!({ "components": &document["components"] });
+        let registry = Registry::new().add(DOCUMENT, components).unwrap().prepare().unwrap();
+        Self { document, registry, validators: HashMap::new(), given: BTreeSet::new(), wrong: Vec::new() }
     }
 
     /// The schemas of the document by name, with their examples.
@@ -46,10 +53,9 @@ impl Ledger {
 
     /// What a value breaks of a schema of the document.
     pub fn breaks(&mut self, schema: &str, value: &Value) -> Vec<String> {
-        let schemas = &self.document["components"]["schemas"];
         let validator = self.validators.entry(schema.to_owned()).or_insert_with(|| {
-            let root = json!({ "$ref": format!("#/components/schemas/{schema}"), "components": { "schemas": schemas } });
-            jsonschema::validator_for(&root).unwrap()
+            let root = json!({ "$ref": format!("{DOCUMENT}#/components/schemas/{schema}") });
+            jsonschema::options().with_registry(&self.registry).build(&root).unwrap()
         });
         validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
     }
