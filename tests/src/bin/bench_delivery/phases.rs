@@ -65,16 +65,5 @@ pub async fn measure(options: &Options, program: &Path, database: Database) -> R
         None
     };
     let start = starts[STARTS / 2];
-    Ok(Table {
-        database,
-        rate,
-        idle_rss,
-        first_start,
-        start,
-        held,
-        saturated,
-        with_plugin,
-        replies,
-        queue,
-    })
+    Ok(Table { database, rate, idle_rss, first_start, start, held, saturated, with_plugin, replies, queue })
 }
