@@ -11,7 +11,7 @@ pub use crate::model::{
     replay::{BulkReplay, RefusedReplay},
     trace::{
         Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName, StepPhases, Trace,
-        TraceSearch, TraceStatus,
+        TraceQuery, TraceSearch, TraceStatus,
     },
 };
 pub use bulk::{MAX_REPLAYED, ReplaySelection};
@@ -24,14 +24,13 @@ use crate::{
     access::Actor,
     context::Context,
     error::{Error, Result},
-    id::{BotId, ChannelId, MessageId, TraceId},
+    id::{BotId, TraceId},
     model::trace::steps_text,
     page::{Page, PageRequest},
     store::{
         outbox::NewOutbound,
         traces::{NewTrace, TraceUpdate},
     },
-    time::Timestamp,
 };
 
 /// The trace of a send that was just accepted.
@@ -74,32 +73,6 @@ pub(crate) fn with_send(outbound: &NewOutbound, id: TraceId, kind: StepKind) -> 
         attempts: None,
         ended_at: now,
         steps: steps_text(&[accepted]),
-    }
-}
-
-/// Which traces a list shows.
-#[derive(Debug, Clone, Default)]
-pub struct TraceQuery {
-    /// Only of this channel.
-    pub channel_id: Option<ChannelId>,
-    /// Only in this state.
-    pub status: Option<TraceStatus>,
-    /// Only of this message.
-    pub message_id: Option<MessageId>,
-    /// Only these, unless empty.
-    pub ids: Vec<TraceId>,
-    /// Begun at this time or later.
-    pub since: Option<Timestamp>,
-    /// Begun before this time.
-    pub until: Option<Timestamp>,
-    /// Oldest first, in place of newest first.
-    pub oldest_first: bool,
-}
-
-impl TraceQuery {
-    /// The name of this list for [`PageRequest::parse`]: a cursor of another bot or filter is refused.
-    pub fn list_name(&self, bot_id: BotId) -> String {
-        format!("traces:{bot_id}:{self:?}")
     }
 }
 

@@ -3,11 +3,8 @@
 use hub_core::{
     bots::MessageFilter,
     page::{Found, Page, PageRequest},
-    store::{
-        plans::{self, Planned},
-        traces::TraceFilter,
-    },
-    traces::TraceStatus,
+    store::plans::{self, Planned},
+    traces::{TraceQuery, TraceStatus},
 };
 
 use super::scene::{Stage, add_channel, everything, stage};
@@ -152,23 +149,23 @@ async fn a_page_without_an_index_looks_at_a_bounded_number_of_rows(db: &Db) {
     assert_eq!(messages(needle.clone()).await, [0, 0, 1]);
     assert_eq!(messages(MessageFilter { user_id: Some("person 1".to_owned()), ..needle }).await, [1]);
 
-    let traces = async |filter: TraceFilter| {
+    let traces = async |filter: TraceQuery| {
         let find = async |page| {
             let mut read = db.store.read().await.unwrap();
             read.traces().list(everything(), on.bot, &filter, &page).await.unwrap()
         };
         pages(find, |trace| trace.id.to_string()).await
     };
-    let pending = TraceFilter { status: Some(TraceStatus::Pending), ..TraceFilter::default() };
-    let failed = TraceFilter { status: Some(TraceStatus::Error), ..pending.clone() };
+    let pending = TraceQuery { status: Some(TraceStatus::Pending), ..TraceQuery::default() };
+    let failed = TraceQuery { status: Some(TraceStatus::Error), ..pending.clone() };
     for channel_id in [None, Some(on.channel)] {
         for (filter, expected) in [
             (pending.clone(), &[0, 0, 1][..]),
-            (TraceFilter { oldest_first: true, ..pending.clone() }, &[1, 0, 0]),
+            (TraceQuery { oldest_first: true, ..pending.clone() }, &[1, 0, 0]),
             (failed.clone(), &[1]),
-            (TraceFilter { oldest_first: true, ..failed.clone() }, &[1]),
+            (TraceQuery { oldest_first: true, ..failed.clone() }, &[1]),
         ] {
-            assert_eq!(traces(TraceFilter { channel_id, ..filter.clone() }).await, expected, "{filter:?}");
+            assert_eq!(traces(TraceQuery { channel_id, ..filter.clone() }).await, expected, "{filter:?}");
         }
     }
 }

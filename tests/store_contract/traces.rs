@@ -6,9 +6,9 @@ use hub_core::{
     store::{
         Piece,
         inbox::AcceptRoute,
-        traces::{NewTrace, TraceFilter, TraceUpdate},
+        traces::{NewTrace, TraceUpdate},
     },
-    traces::{Step, StepDetail, StepKind, StepName, TraceSearch, TraceStatus},
+    traces::{Step, StepDetail, StepKind, StepName, TraceQuery, TraceSearch, TraceStatus},
 };
 
 use super::scene::{
@@ -213,7 +213,7 @@ async fn an_update_without_news_keeps_what_is_there(db: &Db) {
     assert_eq!(steps(db, id).await.len(), 2);
 }
 
-async fn list(db: &Db, on: &Stage, filter: TraceFilter, page: PageRequest) -> Vec<TraceId> {
+async fn list(db: &Db, on: &Stage, filter: TraceQuery, page: PageRequest) -> Vec<TraceId> {
     let mut read = db.store.read().await.unwrap();
     let rows = read.traces().list(scope(on.owner), on.bot, &filter, &page).await.unwrap().rows;
     assert!(rows.iter().all(|row| row.steps.is_empty()), "lists come without steps");
@@ -229,18 +229,18 @@ async fn traces_are_listed_for_their_owner_newest_first_and_by_filter(db: &Db) {
     let own_send = insert(db, trace(db, on.bot, other, None, "x")).await;
     let done = update(middle, "done");
     commit!(db, |tx| tx.traces().update(&[&done]).await).unwrap();
-    let all = || TraceFilter::default();
+    let all = || TraceQuery::default();
     let whole = PageRequest::default;
     assert_eq!(list(db, &on, all(), whole()).await, [own_send, elsewhere, middle, first]);
-    let only = TraceFilter { channel_id: Some(on.channel), ..all() };
+    let only = TraceQuery { channel_id: Some(on.channel), ..all() };
     assert_eq!(list(db, &on, only, whole()).await, [middle, first]);
-    let only = TraceFilter { status: Some(TraceStatus::Ok), ..all() };
+    let only = TraceQuery { status: Some(TraceStatus::Ok), ..all() };
     assert_eq!(list(db, &on, only, whole()).await, [middle]);
-    let only = TraceFilter { message_id: Some(message), ..all() };
+    let only = TraceQuery { message_id: Some(message), ..all() };
     assert_eq!(list(db, &on, only, whole()).await, [first]);
-    let only = TraceFilter { ids: vec![first, own_send, TraceId::MAX], ..all() };
+    let only = TraceQuery { ids: vec![first, own_send, TraceId::MAX], ..all() };
     assert_eq!(list(db, &on, only, whole()).await, [own_send, first]);
-    let oldest_first = TraceFilter { oldest_first: true, ..all() };
+    let oldest_first = TraceQuery { oldest_first: true, ..all() };
     assert_eq!(list(db, &on, oldest_first.clone(), whole()).await, [first, middle, elsewhere, own_send]);
     let (later, far) = (START + Duration::from_millis(1), Duration::from_secs(86_400));
     for (since, until, count) in [
@@ -250,7 +250,7 @@ async fn traces_are_listed_for_their_owner_newest_first_and_by_filter(db: &Db) {
         (Some(START), Some(later), 4),
         (Some(START - far), Some(START + far), 4),
     ] {
-        let within = TraceFilter { since, until, ..all() };
+        let within = TraceQuery { since, until, ..all() };
         assert_eq!(list(db, &on, within, whole()).await.len(), count, "{since:?} {until:?}");
     }
     let page = PageRequest::parse("t", Some(1), None).unwrap();
@@ -284,7 +284,7 @@ async fn a_trace_names_its_channel_person_and_text(db: &Db) {
     let id = message.routes[0].trace.id;
     db.store.accept(batch(&on.lease, None, vec![message])).await.unwrap();
     let mut read = db.store.read().await.unwrap();
-    let all = TraceFilter::default();
+    let all = TraceQuery::default();
     let listed =
         read.traces().list(scope(on.owner), on.bot, &all, &PageRequest::default()).await.unwrap().rows;
     let found = read.traces().find(everything(), None, id).await.unwrap().unwrap();

@@ -119,6 +119,32 @@ impl Trace {
     }
 }
 
+/// Which traces of a bot a list shows.
+#[derive(Debug, Clone, Default)]
+pub struct TraceQuery {
+    /// Only of this channel.
+    pub channel_id: Option<ChannelId>,
+    /// Only in this state.
+    pub status: Option<TraceStatus>,
+    /// Only of this message.
+    pub message_id: Option<MessageId>,
+    /// Only these, unless empty.
+    pub ids: Vec<TraceId>,
+    /// Begun at this time or later.
+    pub since: Option<Timestamp>,
+    /// Begun before this time.
+    pub until: Option<Timestamp>,
+    /// Oldest first, in place of newest first.
+    pub oldest_first: bool,
+}
+
+impl TraceQuery {
+    /// The name of this list for `PageRequest::parse`: a cursor of another bot or filter is refused.
+    pub fn list_name(&self, bot_id: BotId) -> String {
+        format!("traces:{bot_id}:{self:?}")
+    }
+}
+
 /// Which traces of all bots are wanted. A `q` that is the id of a message or of a trace selects the traces of that
 /// message or that trace alone, whatever the other filters are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

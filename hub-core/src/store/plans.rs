@@ -8,7 +8,7 @@ use crate::{
     id::{BotId, ChannelId, MessageId, ReplayId, TraceId},
     model::{
         message::{Direction, MessageFilter, MessageSearch, Outcome},
-        trace::{TraceSearch, TraceStatus},
+        trace::{TraceQuery, TraceSearch, TraceStatus},
     },
     time::Timestamp,
 };
@@ -83,24 +83,20 @@ pub fn lists() -> Vec<Planned> {
         lists.push(both(&format!("audit log: {name}"), filter.statement()));
     }
     let epoch = Some(Timestamp::from_millis(0));
-    let all = traces::TraceFilter::default;
+    let all = TraceQuery::default;
     for (name, filter) in [
         ("all", all()),
-        ("oldest first", traces::TraceFilter { oldest_first: true, ..all() }),
-        ("within a time", traces::TraceFilter { since: epoch, until: epoch, ..all() }),
-        ("failed", traces::TraceFilter { status: Some(TraceStatus::Error), ..all() }),
-        ("pending", traces::TraceFilter { status: Some(TraceStatus::Pending), ..all() }),
+        ("oldest first", TraceQuery { oldest_first: true, ..all() }),
+        ("within a time", TraceQuery { since: epoch, until: epoch, ..all() }),
+        ("failed", TraceQuery { status: Some(TraceStatus::Error), ..all() }),
+        ("pending", TraceQuery { status: Some(TraceStatus::Pending), ..all() }),
         (
             "pending in a channel",
-            traces::TraceFilter {
-                status: Some(TraceStatus::Pending),
-                channel_id: Some(ChannelId::MAX),
-                ..all()
-            },
+            TraceQuery { status: Some(TraceStatus::Pending), channel_id: Some(ChannelId::MAX), ..all() },
         ),
-        ("channel", traces::TraceFilter { channel_id: Some(ChannelId::MAX), ..all() }),
-        ("message", traces::TraceFilter { message_id: Some(MessageId::MAX), ..all() }),
-        ("ids", traces::TraceFilter { ids: vec![TraceId::MAX], ..all() }),
+        ("channel", TraceQuery { channel_id: Some(ChannelId::MAX), ..all() }),
+        ("message", TraceQuery { message_id: Some(MessageId::MAX), ..all() }),
+        ("ids", TraceQuery { ids: vec![TraceId::MAX], ..all() }),
     ] {
         let [sqlite, postgres] = traces::AMONG.map(|among| filter.statement(among));
         lists.push(planned(&format!("traces: {name}"), sqlite, postgres));

@@ -144,7 +144,6 @@ mod outcomes;
 mod search;
 #[cfg(feature = "testing")]
 pub(super) use list::AMONG;
-pub use list::TraceFilter;
 #[cfg(feature = "testing")]
 pub(super) use search::candidates_statement;
 

@@ -9,7 +9,7 @@ use crate::{
     id::{BotId, MessageId, TraceId},
     model::{message::Message, trace::Trace},
     page::{Page, PageRequest},
-    store::traces::{TraceFilter, TraceRow},
+    store::traces::TraceRow,
 };
 
 /// What a list shows of each trace besides its head.
@@ -62,17 +62,8 @@ impl Traces<'_> {
         if query.since.zip(query.until).is_some_and(|(since, until)| until < since) {
             return Err(Error::invalid("until", "must not be before since"));
         }
-        let filter = TraceFilter {
-            channel_id: query.channel_id,
-            status: query.status,
-            message_id: query.message_id,
-            ids: query.ids.clone(),
-            since: query.since,
-            until: query.until,
-            oldest_first: query.oldest_first,
-        };
         let mut read = self.ctx.store.read().await?;
-        let found = read.traces().list(scope, bot_id, &filter, page).await?;
+        let found = read.traces().list(scope, bot_id, query, page).await?;
         if found.rows.is_empty() && !read.channels().sees_bot(scope, bot_id).await? {
             return Err(Error::not_found("bot"));
         }

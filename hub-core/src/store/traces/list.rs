@@ -6,15 +6,14 @@ use super::{TraceRow, Traces};
 use crate::{
     access::Scope,
     error::Result,
-    id::{BotId, ChannelId, MessageId, TraceId},
-    model::trace::TraceStatus,
+    id::{BotId, TraceId},
+    model::trace::{TraceQuery, TraceStatus},
     page::{Found, MAX_SCANNED, PageRequest},
     store::{CLOCK_SKEW, conn::sql, given},
     text::json,
-    time::Timestamp,
 };
 
-/// The condition for the ids of a [`TraceFilter`], on SQLite and on PostgreSQL.
+/// The condition for the ids of a [`TraceQuery`], on SQLite and on PostgreSQL.
 pub(in crate::store) const AMONG: [&str; 2] = [
     " AND t.id IN (SELECT value FROM json_each($11))",
     " AND t.id IN (SELECT json_array_elements_text(CAST($11 AS json)))",
@@ -28,26 +27,7 @@ macro_rules! undelivered {
     };
 }
 
-/// Which traces of a bot a list shows.
-#[derive(Debug, Clone, Default)]
-pub struct TraceFilter {
-    /// Only this channel.
-    pub channel_id: Option<ChannelId>,
-    /// Only this status.
-    pub status: Option<TraceStatus>,
-    /// Only this message.
-    pub message_id: Option<MessageId>,
-    /// Only these, unless empty.
-    pub ids: Vec<TraceId>,
-    /// Only those that began at this time or later.
-    pub since: Option<Timestamp>,
-    /// Only those that began before this time.
-    pub until: Option<Timestamp>,
-    /// Oldest first.
-    pub oldest_first: bool,
-}
-
-impl TraceFilter {
+impl TraceQuery {
     /// Between which ids the rows of a page are that may be, or that are for certain, within the time; both bounds are
     /// excluded.
     fn bounds(&self, page: &PageRequest, is_certain: bool) -> (String, String) {
@@ -115,34 +95,34 @@ impl TraceFilter {
 }
 
 impl Traces<'_> {
-    /// Traces of a bot that the scope may see, newest first unless the filter says otherwise. With a status it looks at
+    /// Traces of a bot that the scope may see, newest first unless the query says otherwise. With a status it looks at
     /// [`MAX_SCANNED`] traces (for those that failed or were skipped: at as many of these), and at those whose ids do
     /// not tell whether they are within the time.
     pub async fn list(
         &mut self,
         scope: Scope,
         bot_id: BotId,
-        filter: &TraceFilter,
+        query: &TraceQuery,
         page: &PageRequest,
     ) -> Result<Found<TraceRow>> {
-        let (mut after, mut before) = filter.bounds(page, false);
+        let (mut after, mut before) = query.bounds(page, false);
         let mut scanned = None;
-        if let Some(statement) = filter.scan_statement() {
-            let (after_certain, before_certain) = filter.bounds(page, true);
+        if let Some(statement) = query.scan_statement() {
+            let (after_certain, before_certain) = query.bounds(page, true);
             let ends: Vec<TraceId> = sql!(self.0, values:
                 AssertSqlSafe(statement);
-                bot_id, scope.owner(), after_certain, before_certain, i64::from(MAX_SCANNED) - 1, filter.channel_id,
-                filter.status
+                bot_id, scope.owner(), after_certain, before_certain, i64::from(MAX_SCANNED) - 1, query.channel_id,
+                query.status
             )?;
             if let [last, next] = ends[..] {
-                *(if filter.oldest_first { &mut before } else { &mut after }) = next.to_string();
+                *(if query.oldest_first { &mut before } else { &mut after }) = next.to_string();
                 scanned = Some(last.to_string());
             }
         }
         let rows = sql!(self.0, all:
-            AssertSqlSafe(filter.statement(AMONG[0])), AssertSqlSafe(filter.statement(AMONG[1]));
-            bot_id, scope.owner(), after, before, i64::from(page.limit()) + 1, filter.channel_id,
-            filter.status, filter.message_id, filter.since, filter.until, json(&filter.ids)
+            AssertSqlSafe(query.statement(AMONG[0])), AssertSqlSafe(query.statement(AMONG[1]));
+            bot_id, scope.owner(), after, before, i64::from(page.limit()) + 1, query.channel_id,
+            query.status, query.message_id, query.since, query.until, json(&query.ids)
         )?;
         Ok(Found { rows, scanned })
     }

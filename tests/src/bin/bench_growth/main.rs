@@ -27,8 +27,9 @@ use hub_core::{
     bots::MessageFilter,
     id::{BotId, ChannelId, MessageId, TraceId, UserId},
     page::{PageRequest, encode},
-    store::{Piece, Store, StoreConfig, traces::TraceFilter},
+    store::{Piece, Store, StoreConfig},
     time::{Clock, Stopwatch, Timestamp},
+    traces::TraceQuery,
 };
 use sqlx::{
     AssertSqlSafe, Connection, SqliteConnection,
@@ -147,9 +148,9 @@ async fn measure(path: &Path, start: Timestamp, rows: u32, samples: NonZeroUsize
 
     let middle = TraceId::first_at(until).to_string();
     let at_middle = PageRequest::parse("t", None, Some(&encode("t", &middle)))?;
-    let all = TraceFilter::default();
-    let within = TraceFilter { since: Some(start), until: Some(until), ..all.clone() };
-    let of_message = TraceFilter { message_id: Some(MessageId::first_at(start)), ..all.clone() };
+    let all = TraceQuery::default();
+    let within = TraceQuery { since: Some(start), until: Some(until), ..all.clone() };
+    let of_message = TraceQuery { message_id: Some(MessageId::first_at(start)), ..all.clone() };
     for (what, filter, page) in [
         ("traces: the first page", &all, &first),
         ("traces: a page in the middle", &all, &at_middle),
