@@ -76,8 +76,8 @@ async fn delivery_goes_on_while_the_clock_steps_back_and_forth() {
     ] {
         hub.set_clock(wall).await;
         is_delivered(&hub, &bot, name).await;
-        hub.send(&bot, name).await.unwrap();
         let sent = hub.sent(&bot).len();
+        hub.send(&bot, name).await.unwrap();
         hub.until("the send", async || (hub.sent(&bot).len() > sent).then_some(())).await;
     }
 }

@@ -39,9 +39,8 @@ const FAILURE_PAUSE: Duration = Duration::from_millis(100);
 /// When a transaction begins, so that few carry much under load and one begins at once otherwise.
 ///
 /// A message waits for the commit that accepts it before it is delivered, so that commit begins when the writer is free.
-/// After a commit the writer pauses for as long as it took: what comes meanwhile shares the next one, and the more there
-/// is to commit, the more it shares. An outcome for which nothing waits rides along with the next commit, or begins one
-/// after a while.
+/// What comes while it works shares the next one, and the more there is to commit, the more it shares. An outcome for
+/// which nothing waits rides along with the next commit, or begins one after a while.
 #[derive(Debug)]
 struct Pacing {
     /// How long an outcome waits for other commands, and the longest pause.
@@ -58,11 +57,11 @@ impl Pacing {
         Self { longest, ready_at: now }
     }
 
-    /// The pause after a commit lets commands gather. As long as it stays below `FREE_PAUSE` the writer pauses three
-    /// times as long as it worked, since few rows in a commit cost nearly what many cost; a slow writer pauses as long
-    /// as it worked.
-    fn note_commit(&mut self, ended: Instant, took: Duration) {
-        self.ready_at = ended + took.max((took * 3).min(FREE_PAUSE)).min(self.longest);
+    /// A commit of many rows shows that there is much to commit: after it the writer pauses for as long as it worked, and
+    /// the next one has more. Few rows gather by themselves while a commit is under way.
+    fn note_commit(&mut self, ended: Instant, took: Duration, rows: usize) {
+        let pause = if rows >= MANY_ROWS { took.min(self.longest) } else { Duration::ZERO };
+        self.ready_at = ended + pause;
     }
 
     /// When commands may begin a transaction of which the first came at `since`.
@@ -71,8 +70,8 @@ impl Pacing {
     }
 }
 
-/// A pause that is short compared with the delivery of a message over a network.
-const FREE_PAUSE: Duration = Duration::from_millis(3);
+/// Rows of a commit after which the writer pauses.
+const MANY_ROWS: usize = ENOUGH_ROWS / 2;
 
 /// What the committer counted, for tests and metrics.
 #[derive(Debug)]
@@ -199,6 +198,7 @@ pub(super) async fn run(
             gather(&mut inbox, &mut batch, &pacing).await;
         }
         let flushes = batch.iter().filter(|command| matches!(command, Command::Flush(_))).count();
+        let rows = batch.iter().map(Command::rows).sum();
         let (commands, begun) = ((batch.len() - flushes) as u64, Stopwatch::start());
         let outcome = connections.write(&backend, &mut batch, &clock, &stats);
         let outcome = AssertUnwindSafe(outcome).catch_unwind().await;
@@ -212,10 +212,11 @@ pub(super) async fn run(
         match outcome {
             Ok(()) => {
                 let took = begun.elapsed();
+                // After a flush alone there is no pause: what came meanwhile has gathered.
                 if commands > 0 {
                     stats.note_commit(commands, took);
+                    pacing.note_commit(machine.instant(), took, rows);
                 }
-                pacing.note_commit(machine.instant(), took);
                 // Only a probe shows it: another command may have had nothing to write.
                 if probing {
                     signals.writable.store(true, Ordering::Relaxed);
