@@ -71,6 +71,8 @@ const ACQUIRE: Duration = Duration::from_secs(5);
 const IDLE: Duration = Duration::from_secs(1);
 /// How long SQLite waits for another process's lock.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
+/// Pages of SQLite's write-ahead log, 17 MiB, after which a commit copies them into the database.
+pub(super) const CHECKPOINT_PAGES: i32 = 4352;
 
 impl Backend {
     /// Connects and, with `migrate`, brings the schema up to date.
@@ -109,10 +111,9 @@ impl Backend {
             // What a statement may have to take back is kept in memory: on disk it is a third of what a batch of
             // messages writes. Programs that embed the hub do not get the flags with which the workspace builds SQLite.
             .pragma("temp_store", "MEMORY")
-            // What the indexes touch again and again stays in memory (KiB), and is copied into the database
-            // once per 16 MiB of the log.
+            // What the indexes touch again and again stays in memory (KiB).
             .pragma("cache_size", "-8192")
-            .pragma("wal_autocheckpoint", "4096");
+            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES.to_string());
         Ok(Self::Sqlite { reads, write })
     }
 

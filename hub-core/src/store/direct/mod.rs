@@ -18,6 +18,7 @@ use super::{
 };
 use crate::error::Result;
 
+mod checkpoint;
 mod commit_log;
 mod entry;
 mod postgres;

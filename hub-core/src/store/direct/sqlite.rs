@@ -15,7 +15,11 @@ use std::{
 
 use rusqlite::{CachedStatement, Connection, OpenFlags, OptionalExtension, params, types::Type};
 
-use super::{Plain, Written, commit_log::Tail};
+use super::{
+    Plain, Written,
+    checkpoint::{Checkpoint, after_commit},
+    commit_log::Tail,
+};
 use crate::{
     error::{Error, Result},
     id::{IdText, MessageId},
@@ -38,6 +42,7 @@ const STATEMENTS: usize = 32;
 /// The connection.
 #[derive(Debug)]
 pub(in crate::store) struct Direct {
+    checkpoint: Checkpoint,
     connection: Connection,
     pub(super) texts: Texts,
     pub(super) tail: Tail,
@@ -62,8 +67,9 @@ impl Direct {
         connection.busy_timeout(BUSY).map_err(classify_direct)?;
         // As of the other writer, but for the foreign keys.
         let settings = "PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF; PRAGMA temp_store = MEMORY;
-            PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4096; PRAGMA journal_size_limit = 67108864";
+            PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 67108864";
         connection.execute_batch(settings).map_err(classify_direct)?;
+        connection.wal_hook(Some(after_commit));
         let texts = Texts {
             message: format!("{} {SKIP_REPEATS}", inbox::insert_statement(&rows::single::<MessageRow>())),
             consequences: fan_out::Texts::new(),
@@ -72,7 +78,7 @@ impl Direct {
             outcome: finish_statement(&rows::single::<Finished>()),
             trace: update_traces("MAX", &rows::single::<TraceUpdate>()),
         };
-        Ok(Self { connection, texts, tail: Tail::default() })
+        Ok(Self { checkpoint: Checkpoint::default(), connection, texts, tail: Tail::default() })
     }
 
     /// What is known of the commit log.
@@ -102,7 +108,13 @@ impl Direct {
             return Ok(());
         }
         failpoint!("flush.begin", called by caller);
-        self.transaction(caller, |direct| direct.flush_entries(caller).map(|()| ((), Tail::default())))
+        // Not synced: when the power fails before the next commit syncs it, the entries, which their own commits have
+        // synced, are in the file again.
+        self.run("PRAGMA synchronous = NORMAL")?;
+        let flushed =
+            self.transaction(caller, |direct| direct.flush_entries(caller).map(|()| ((), Tail::default())));
+        self.run("PRAGMA synchronous = FULL")?;
+        flushed
     }
 
     /// Runs `write`, which says what is known of the commit log after it, in a transaction.
@@ -122,6 +134,9 @@ impl Direct {
             Err(error) => (Err(error), Tail::unknown()),
         };
         self.tail = tail;
+        if written.is_ok() {
+            self.checkpoint.begin_if_due(self.connection.path());
+        }
         if written.is_err() && !self.connection.is_autocommit() {
             self.run("ROLLBACK")?;
         }
