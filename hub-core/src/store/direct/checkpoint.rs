@@ -7,7 +7,7 @@
 
 use std::{cell::Cell, ffi::c_int, path::Path, thread};
 
-use rusqlite::{Connection, OpenFlags, hooks::Wal};
+use rusqlite::{Connection, OpenFlags};
 
 use crate::store::backend::CHECKPOINT_PAGES;
 
@@ -20,14 +20,16 @@ thread_local! {
     static PAGES: Cell<Option<c_int>> = const { Cell::new(None) };
 }
 
-/// What SQLite calls after each commit, as it would call its own checkpoint.
-pub(super) fn after_commit(wal: &Wal, pages: c_int) -> rusqlite::Result<()> {
-    PAGES.set(Some(pages));
-    if pages >= CHECKPOINT_PAGES {
-        // Another connection may be at it. The commit itself succeeded; what fails here is tried again after the next.
-        let _ = wal.checkpoint();
-    }
-    Ok(())
+/// Replaces SQLite's own checkpoint after the commits of a connection.
+pub(super) fn install(connection: &Connection) {
+    connection.wal_hook(Some(|wal, pages| {
+        PAGES.set(Some(pages));
+        if pages >= CHECKPOINT_PAGES {
+            // Another connection may be at it. The commit itself succeeded; what fails here is tried again after the next.
+            let _ = wal.checkpoint();
+        }
+        Ok(())
+    }));
 }
 
 /// The connection that copies the log, as long as it does.
@@ -88,7 +90,7 @@ mod tests {
         let file = folder.path().join("hub.db");
         let connection = Connection::open(&file).unwrap();
         connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE pages (page BLOB)").unwrap();
-        connection.wal_hook(Some(after_commit));
+        install(&connection);
         let add_hundred = || {
             connection.execute("INSERT INTO pages VALUES (zeroblob(409600))", []).unwrap();
             PAGES.get().unwrap()

@@ -17,7 +17,7 @@ use rusqlite::{CachedStatement, Connection, OpenFlags, OptionalExtension, params
 
 use super::{
     Plain, Written,
-    checkpoint::{Checkpoint, after_commit},
+    checkpoint::{self, Checkpoint},
     commit_log::Tail,
 };
 use crate::{
@@ -69,7 +69,7 @@ impl Direct {
         let settings = "PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF; PRAGMA temp_store = MEMORY;
             PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 67108864";
         connection.execute_batch(settings).map_err(classify_direct)?;
-        connection.wal_hook(Some(after_commit));
+        checkpoint::install(&connection);
         let texts = Texts {
             message: format!("{} {SKIP_REPEATS}", inbox::insert_statement(&rows::single::<MessageRow>())),
             consequences: fan_out::Texts::new(),

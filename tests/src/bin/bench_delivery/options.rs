@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, builder::RangedU64ValueParser};
 
 /// What this process is.
 #[derive(Debug, Parser)]
@@ -68,6 +68,10 @@ pub enum Chosen {
     Both,
 }
 
+fn at_least_one() -> RangedU64ValueParser<u64> {
+    (1..).into()
+}
+
 /// What is measured.
 #[derive(Debug, Args)]
 pub struct Options {
@@ -79,7 +83,7 @@ pub struct Options {
     #[arg(long)]
     pub rate: Option<u64>,
     /// Seconds of that.
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 60, value_parser = at_least_one())]
     pub seconds: u64,
     /// Messages that wait on the network when saturation is measured; 0 leaves that part out.
     #[arg(long, default_value_t = 50_000)]
@@ -94,16 +98,16 @@ pub struct Options {
     #[arg(long, default_value_t = 100_000)]
     pub queued: u64,
     /// Bots.
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, value_parser = at_least_one())]
     pub bots: u64,
     /// Channels per bot; each has every message.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = at_least_one())]
     pub channels: u64,
     /// Nodes that share the bots, on PostgreSQL.
     #[arg(long, default_value_t = 1)]
     pub nodes: usize,
     /// People who write to each bot.
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, default_value_t = 50, value_parser = at_least_one())]
     pub conversations: u64,
     /// The server to measure, in place of this workspace's release build.
     #[arg(long, value_name = "PROGRAM")]
