@@ -108,13 +108,7 @@ impl Direct {
             return Ok(());
         }
         failpoint!("flush.begin", called by caller);
-        // Not synced: when the power fails before the next commit syncs it, the entries, which their own commits have
-        // synced, are in the file again.
-        self.run("PRAGMA synchronous = NORMAL")?;
-        let flushed =
-            self.transaction(caller, |direct| direct.flush_entries(caller).map(|()| ((), Tail::default())));
-        self.run("PRAGMA synchronous = FULL")?;
-        flushed
+        self.transaction(caller, |direct| direct.flush_entries(caller).map(|()| ((), Tail::default())))
     }
 
     /// Runs `write`, which says what is known of the commit log after it, in a transaction.
