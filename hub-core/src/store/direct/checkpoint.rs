@@ -5,7 +5,7 @@
 //! connection does it, which keeps no commit from the log. What is committed in the meantime is left for the writer's own
 //! checkpoint, which finds little to do, and after which SQLite begins the log again.
 
-use std::{cell::Cell, ffi::c_int, path::Path, thread};
+use std::{cell::Cell, ffi::c_int, thread};
 
 use rusqlite::{Connection, OpenFlags};
 
@@ -53,7 +53,7 @@ impl Checkpoint {
         }
         let database = database.to_owned();
         let copy = move || {
-            if let Err(error) = copy(Path::new(&database)) {
+            if let Err(error) = copy(&database) {
                 tracing::debug!(%error, "the writer has to copy the write-ahead log itself");
             }
         };
@@ -73,7 +73,7 @@ impl Drop for Checkpoint {
 
 /// The first round copies nearly everything, and takes the longest. SQLite syncs the database in a round that meets no
 /// commit: the second, which copies what was committed during the first.
-fn copy(database: &Path) -> rusqlite::Result<()> {
+fn copy(database: &str) -> rusqlite::Result<()> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(database, flags)?;
     connection.execute_batch("PRAGMA synchronous = FULL")?;

@@ -42,6 +42,7 @@ const STATEMENTS: usize = 32;
 /// The connection.
 #[derive(Debug)]
 pub(in crate::store) struct Direct {
+    /// Ends before the connection is closed: fields are dropped in their order.
     checkpoint: Checkpoint,
     connection: Connection,
     pub(super) texts: Texts,

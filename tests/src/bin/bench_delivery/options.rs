@@ -68,7 +68,7 @@ pub enum Chosen {
     Both,
 }
 
-fn at_least_one() -> RangedU64ValueParser<u64> {
+fn at_least_one<T: TryFrom<u64>>() -> RangedU64ValueParser<T> {
     (1..).into()
 }
 
@@ -83,7 +83,7 @@ pub struct Options {
     #[arg(long)]
     pub rate: Option<u64>,
     /// Seconds of that.
-    #[arg(long, default_value_t = 60, value_parser = at_least_one())]
+    #[arg(long, default_value_t = 60, value_parser = at_least_one::<u64>())]
     pub seconds: u64,
     /// Messages that wait on the network when saturation is measured; 0 leaves that part out.
     #[arg(long, default_value_t = 50_000)]
@@ -98,16 +98,16 @@ pub struct Options {
     #[arg(long, default_value_t = 100_000)]
     pub queued: u64,
     /// Bots.
-    #[arg(long, default_value_t = 4, value_parser = at_least_one())]
+    #[arg(long, default_value_t = 4, value_parser = at_least_one::<u64>())]
     pub bots: u64,
     /// Channels per bot; each has every message.
-    #[arg(long, default_value_t = 1, value_parser = at_least_one())]
+    #[arg(long, default_value_t = 1, value_parser = at_least_one::<u64>())]
     pub channels: u64,
     /// Nodes that share the bots, on PostgreSQL.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = at_least_one::<usize>())]
     pub nodes: usize,
     /// People who write to each bot.
-    #[arg(long, default_value_t = 50, value_parser = at_least_one())]
+    #[arg(long, default_value_t = 50, value_parser = at_least_one::<u64>())]
     pub conversations: u64,
     /// The server to measure, in place of this workspace's release build.
     #[arg(long, value_name = "PROGRAM")]
