@@ -7,4 +7,5 @@ mod clock;
 mod delivery;
 mod leases;
 mod polling;
+mod replies;
 mod sending;

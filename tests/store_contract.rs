@@ -66,6 +66,7 @@ mod app_codes;
 mod app_events;
 mod app_sockets;
 mod apps;
+mod at_once;
 mod audit;
 mod binds;
 mod bots;

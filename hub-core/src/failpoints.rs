@@ -68,6 +68,7 @@ pub const POINTS: &[&str] = &[
     "finish.state",
     "finish.traces",
     "finish.replies",
+    "finish.window",
     "finish.health",
     "enqueue.items",
     "send.accept",

@@ -204,6 +204,9 @@ impl Stage {
         if !failpoints::has_fired() {
             self.go_on(act, async |stage: &mut Self| stage.say_slowly(&person, point).await).await;
         }
+        if !failpoints::has_fired() {
+            self.go_on(act, async |stage: &mut Self| stage.say_again(&person, point).await).await;
+        }
         assert!(failpoints::has_fired(), "{point} is never reached");
         self.settle(&person, point).await;
         assert_eq!(self.hub.hub().context().node.violations.count(), 0, "an invariant is broken at {point}");
@@ -241,6 +244,16 @@ impl Stage {
             self.hub.kill().await;
             self.start_again().await;
         }
+    }
+
+    /// A message whose reply can be sent at once, since nothing else waits for the person.
+    async fn say_again(&mut self, person: &str, point: &str) {
+        self.settle(person, point).await;
+        for _ in 0..10 {
+            self.pass_time().await;
+        }
+        self.say(person, point, &["again"]);
+        self.settle(person, point).await;
     }
 
     /// Messages while the clock does not move, so that most are committed alone and go to the commit log, which is flushed

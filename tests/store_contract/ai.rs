@@ -196,6 +196,7 @@ async fn costs_add_up_per_day_and_endpoint_and_are_forgotten(db: &Db) {
             is_followed: false,
             trace: update(trace, "ai"),
             replies: Vec::new(),
+            send_at_once: None,
             health: None,
             usage: Some(usage),
         };

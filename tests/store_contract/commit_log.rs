@@ -237,7 +237,7 @@ async fn run(db: &Db, on: &Stage, step: Step) -> Option<Accepted> {
             let accept = Accept { fence, ..batch(&on.lease, cursor.as_deref(), messages) };
             return Some(db.store.accept(accept).await.unwrap());
         }
-        Step::Finish(outcome) => db.store.finish(outcome).await.unwrap(),
+        Step::Finish(outcome) => drop(db.store.finish(outcome).await.unwrap()),
         Step::Remark(person, remark) => {
             let (owner, bot) = (on.owner, on.bot);
             let set =

@@ -65,6 +65,7 @@ pub fn finished(on: &Stage, id: DeliveryId, trace: TraceId, state: DeliveryState
         is_followed: false,
         trace: update(trace, "request"),
         replies: Vec::new(),
+        send_at_once: None,
         health: None,
         usage: None,
     }

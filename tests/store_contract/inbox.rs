@@ -54,7 +54,7 @@ async fn plain_messages_and_outcomes_take_one_trip(db: &Db) {
     let (next, _) = taken(db, message(db, on.bot, "bob", "2", "hi"), on.channel, 0);
     let accepting = db.store.accept(batch(&on.lease, None, vec![next]));
     let (accepted, stored) = join(accepting, db.store.finish(Arc::new(outcome))).await;
-    assert_eq!((accepted.unwrap(), stored.unwrap()), (Accepted::Stored(vec![Some(vec![2])]), ()));
+    assert_eq!((accepted.unwrap(), stored.unwrap()), (Accepted::Stored(vec![Some(vec![2])]), None));
     assert!(trips() > before + 2);
     assert_eq!(step_reasons(db, trace).await, ["received", "request"]);
     // Two sinks of one trace.

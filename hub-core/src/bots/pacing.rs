@@ -23,6 +23,11 @@ impl RecentSends {
         millis.join(",")
     }
 
+    /// Adds a send, the newest.
+    pub fn push(&mut self, at: Timestamp) {
+        self.0.push_back(at);
+    }
+
     /// The sends, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = Timestamp> {
         self.0.iter().copied()

@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, HashSet},
     panic::AssertUnwindSafe,
-    sync::{Arc, Mutex, PoisonError, RwLock, atomic::AtomicBool},
+    sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{channels, names::Names};
+use super::{channels, names::Names, outbox::Outbox};
 use crate::{
     bots::{BotStatus, credentials},
     delivery::{channels::BotChannels, work_store::WorkContext},
@@ -46,6 +46,8 @@ pub struct BotWork {
     /// have expired.
     pub(super) poll_now: Notify,
     pub(super) outbox_ready: Notify,
+    /// What sends for it, which has this.
+    outbox: OnceLock<Weak<Outbox>>,
     pub(super) media_ready: Notify,
     channels: RwLock<Arc<BotChannels>>,
     pub(super) names: Names,
@@ -106,6 +108,7 @@ impl BotWork {
             unloaded: tokio::sync::Mutex::new(Unloaded::new(work.last_delivery_id.is_some())),
             poll_now: Notify::new(),
             outbox_ready: Notify::new(),
+            outbox: OnceLock::new(),
             media_ready: Notify::new(),
             channels: RwLock::new(Arc::new(channels)),
             names: Names::default(),
@@ -138,6 +141,20 @@ impl BotWork {
             () = self.tasks.stop_token().cancelled() => false,
             () = self.validity.wait_for(|validity| validity.holds(&self.ctx.clock)) => true,
         }
+    }
+
+    /// Whether the lease was renewed in time.
+    pub(super) fn holds_lease(&self) -> bool {
+        self.validity.get().holds(&self.ctx.clock)
+    }
+
+    pub(super) fn set_outbox(&self, outbox: &Arc<Outbox>) {
+        let _ = self.outbox.set(Arc::downgrade(outbox));
+    }
+
+    /// What sends for it, while its work goes on.
+    pub(super) fn outbox(&self) -> Option<Arc<Outbox>> {
+        self.outbox.get().and_then(Weak::upgrade)
     }
 
     /// Whether the node stops, and not only the work for this bot.

@@ -11,6 +11,7 @@ use tracing::Span;
 use super::{
     bot::BotWork,
     job::Job,
+    outbox::Turn,
     replies::Replies,
     retry::{self, Next, Verdict},
     shared_clock::SharedClock,
@@ -77,8 +78,11 @@ impl Conclusion {
         concluded: Concluded,
         usage: Option<AiUsage>,
     ) -> Option<After> {
-        let (finished, after) = self.rows(bot, channel, job, concluded, usage).await;
-        self.store(bot, finished).await.then_some(after)
+        let (mut finished, after) = self.rows(bot, channel, job, concluded, usage).await;
+        let turn = finished.replies.first().and_then(|first| bot.outbox()?.turn_for(first));
+        let (turn, condition) = turn.unzip();
+        finished.send_at_once = condition;
+        self.store(bot, finished, turn).await.then_some(after)
     }
 
     async fn rows(
@@ -145,6 +149,7 @@ impl Conclusion {
                 steps: steps_text(&steps),
             },
             replies,
+            send_at_once: None,
             health,
             usage,
         };
@@ -153,7 +158,7 @@ impl Conclusion {
 
     /// Stores an outcome, as long as it takes; `false` when the node stops first. The attempt is not repeated because
     /// the store is slow.
-    async fn store(&self, bot: &BotWork, finished: Finished) -> bool {
+    async fn store(&self, bot: &BotWork, finished: Finished, turn: Option<Turn>) -> bool {
         let (bot_id, trace_id) = (bot.lease.bot_id, finished.trace.id);
         let status = match finished.state {
             // The receiver has the message, and a plugin or a reply failed afterwards.
@@ -165,12 +170,12 @@ impl Conclusion {
         };
         let finished = Arc::new(finished);
         let mut refused = false;
-        loop {
+        let permit = loop {
             match self.ctx.store.finish(Arc::clone(&finished)).await {
-                Ok(()) => {
+                Ok(permit) => {
                     let outcome = self.ctx.node.counters.count_delivery(finished.state);
                     Span::current().record("hub.outcome", outcome);
-                    break;
+                    break permit;
                 }
                 Err(error) if error.code() == ErrorCode::Unavailable => {
                     if bot.is_node_stopping() {
@@ -187,9 +192,14 @@ impl Conclusion {
                     return false;
                 }
             }
-        }
-        if !finished.replies.is_empty() {
-            bot.outbox_ready.notify_one();
+        };
+        match (turn, permit) {
+            (Some(turn), Some(permit)) => turn.send(&finished.replies, permit),
+            _ if finished.replies.is_empty() => {}
+            (turn, _) => {
+                drop(turn);
+                bot.outbox_ready.notify_one();
+            }
         }
         self.ctx.node.events.notify(Event::Trace { bot_id, trace_id, status });
         true

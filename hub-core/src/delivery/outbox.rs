@@ -16,11 +16,10 @@ use tracing::Instrument;
 use self::upload::{CachedUpload, Upload};
 use super::{bot::BotWork, shared_clock::SharedClock, work_store::WorkContext};
 use crate::{
-    bots::pacing::RecentSends,
     error::{ErrorCode, Result},
     id::OutboxId,
     model::{private, window::Window},
-    network::{Outgoing, WindowRules},
+    network::{Outgoing, UploadedMedia, WindowRules},
     secret::Secret,
     spans,
     store::{
@@ -31,8 +30,12 @@ use crate::{
     wake::Hint,
 };
 
+mod pace;
 mod settlement;
+mod turns;
 mod upload;
+
+pub(super) use turns::Turn;
 
 /// Items read in one round.
 const MAX_PER_ROUND: u32 = 500;
@@ -44,7 +47,8 @@ pub(super) const SUSPECT: &str = "the network accepts messages without ids; peop
 const MAX_REMEMBERED: usize = 4_096;
 
 /// One bot's sending.
-struct Outbox {
+#[derive(Debug)]
+pub(super) struct Outbox {
     ctx: WorkContext,
     shared_clock: Arc<SharedClock>,
     bot: Arc<BotWork>,
@@ -52,10 +56,12 @@ struct Outbox {
     state: Mutex<Sending>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Sending {
     /// People being written to.
     busy: HashSet<String>,
+    /// The same since the last round began to read: what it read of them may be older than the outcome.
+    served: HashSet<String>,
     /// Whether the last rounds left items out: of people being written to, or more than they may start.
     left_out: bool,
     /// When each person was last written to, within the span that bursts are counted over.
@@ -90,6 +96,7 @@ pub(super) fn start(ctx: &WorkContext, shared_clock: &Arc<SharedClock>, bot: &Ar
         rules: ctx.config.window_rules(&*bot.network),
         state: Mutex::default(),
     });
+    bot.set_outbox(&outbox);
     bot.run("outbox", outbox.run());
 }
 
@@ -115,8 +122,10 @@ impl Outbox {
             return Ok(()); // Kept until there is a new login.
         }
         let store = &self.ctx.store;
-        // What is read about people who are being written to may be older than the outcome.
-        let writing = self.state().busy.clone();
+        {
+            let mut state = self.state();
+            state.served = state.busy.clone();
+        }
         let items = store.open_items(self.bot.lease.bot_id, &self.rules, store.now(), MAX_PER_ROUND).await?;
         self.state().left_out |= items.len() >= MAX_PER_ROUND as usize;
         let mut by_peer: Vec<(String, Vec<OpenItem>)> = Vec::new();
@@ -129,32 +138,28 @@ impl Outbox {
             by_peer[place].1.push(item);
         }
         for (peer, items) in by_peer {
-            {
+            let turn = {
                 let mut state = self.state();
-                let is_full = state.busy.len() >= MAX_CONCURRENT_PEERS;
-                if is_full || state.busy.contains(&peer) {
+                if state.busy.contains(&peer) {
                     // One that ends starts another round.
                     state.left_out = true;
-                    if is_full {
-                        return Ok(());
-                    }
                     continue;
                 }
-                if writing.contains(&peer) {
+                if state.served.contains(&peer) {
                     // It ended meanwhile.
                     self.bot.outbox_ready.notify_one();
                     continue;
                 }
-                state.busy.insert(peer.clone());
-            }
+                let Some(turn) = self.take_turn(&mut state, peer) else {
+                    state.left_out = true;
+                    return Ok(());
+                };
+                turn
+            };
             let outbox = Arc::clone(self);
             self.bot.tasks.spawn("send", async move {
-                let busy = Busy { outbox: &outbox, peer: &peer };
                 let went_through = outbox.send_in_order(items).await;
-                drop(busy);
-                if went_through && std::mem::take(&mut outbox.state().left_out) {
-                    outbox.bot.outbox_ready.notify_one();
-                }
+                turn.end(went_through);
             });
         }
         Ok(())
@@ -168,25 +173,33 @@ impl Outbox {
             if self.bot.tasks.stopping() || self.bot.is_expired() {
                 return false;
             }
-            match self.send_one(item, sent_now).await {
-                Ok(Next::Continue) => sent_now += 1,
-                Ok(Next::Wait) => return false,
-                Ok(Next::Paced) => {
-                    if let Err(error) = self.note_paced(&items[place..]).await {
-                        self.bot.report("why items wait could not be stored", &error);
-                    }
-                    return false;
-                }
-                Err(error) => {
-                    if error.code() != ErrorCode::Unavailable {
-                        self.bot.report("an item could not be sent", &error);
-                    }
-                    self.ctx.clock.sleep(Duration::from_secs(1)).await;
-                    return false;
-                }
+            let next = self.send_one(item, sent_now).await;
+            if !self.goes_on(next, &items[place..]).await {
+                return false;
             }
+            sent_now += 1;
         }
         true
+    }
+
+    /// Whether the person's next item may follow; why not is stored for `items`, or reported.
+    async fn goes_on(&self, next: Result<Next>, items: &[OpenItem]) -> bool {
+        match next {
+            Ok(Next::Continue) => return true,
+            Ok(Next::Wait) => {}
+            Ok(Next::Paced) => {
+                if let Err(error) = self.note_paced(items).await {
+                    self.bot.report("why items wait could not be stored", &error);
+                }
+            }
+            Err(error) => {
+                if error.code() != ErrorCode::Unavailable {
+                    self.bot.report("an item could not be sent", &error);
+                }
+                self.ctx.clock.sleep(Duration::from_secs(1)).await;
+            }
+        }
+        false
     }
 
     async fn send_one(&self, item: &OpenItem, sent_now: u32) -> Result<Next> {
@@ -240,6 +253,17 @@ impl Outbox {
                 self.ctx.node.wake.hint(Hint::Log(channel));
             }
         }
+        self.send_marked(item, token, media, was_unknown).await
+    }
+
+    /// Sends an item that is marked as being sent, and stores the outcome.
+    async fn send_marked(
+        &self,
+        item: &OpenItem,
+        token: Secret,
+        media: Option<UploadedMedia>,
+        was_unknown: bool,
+    ) -> Result<Next> {
         failpoint!("outbox.begun", passed);
         let outgoing = Outgoing {
             to_user_id: item.peer.clone(),
@@ -279,70 +303,7 @@ impl Outbox {
         sealer.open(&place, sealed).map(Some)
     }
 
-    /// Keeps the smallest gap between two sends; [`Next::Paced`] when the person got too many of late, [`Next::Wait`] when
-    /// the bot is asked to stop.
-    async fn wait_for_gap(&self, item: &OpenItem) -> Next {
-        let clock = &self.ctx.clock;
-        loop {
-            let (now, wall) = (clock.instant(), self.ctx.store.now());
-            let wait = {
-                let mut guard = self.state();
-                let state = &mut *guard;
-                // What an earlier process or node sent.
-                let stored = || {
-                    let stored = RecentSends::parse(item.recent_sends.as_deref().unwrap_or_default(), wall);
-                    stored.iter().map(|at| now - wall.since(at)).collect()
-                };
-                let recent = state.recent.entry(item.peer.clone()).or_insert_with(stored);
-                while recent.front().is_some_and(|at| now.since(*at) >= WindowRules::BURST_SPAN) {
-                    recent.pop_front();
-                }
-                if self.rules.burst.is_some_and(|burst| recent.len() >= burst as usize) {
-                    return Next::Paced; // The next round finds it again.
-                }
-                let until = recent.back().map_or(now, |last| *last + self.rules.gap);
-                if until <= now {
-                    if self.rules.burst.is_some() || !self.rules.gap.is_zero() {
-                        recent.push_back(now);
-                    }
-                    state.paced.remove(&item.id);
-                    if state.recent.len() > MAX_REMEMBERED {
-                        state.recent.retain(|_, sends| {
-                            sends.back().is_some_and(|at| now.since(*at) < WindowRules::BURST_SPAN)
-                        });
-                    }
-                    return Next::Continue;
-                }
-                until
-            };
-            tokio::select! {
-                biased;
-                () = clock.sleep_until(wait) => {}
-                () = self.bot.tasks.stop_token().cancelled() => return Next::Wait,
-            }
-        }
-    }
-
-    /// When a person was last sent something, by the clock of the store.
-    fn recent_sends(&self, peer: &str) -> RecentSends {
-        let (now, wall) = (self.ctx.clock.instant(), self.ctx.store.now());
-        let state = self.state();
-        state.recent.get(peer).into_iter().flatten().map(|at| wall - now.since(*at)).collect()
-    }
-
     fn state(&self) -> std::sync::MutexGuard<'_, Sending> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Frees the person whatever happens, a panic included.
-struct Busy<'o> {
-    outbox: &'o Outbox,
-    peer: &'o str,
-}
-
-impl Drop for Busy<'_> {
-    fn drop(&mut self) {
-        self.outbox.state().busy.remove(self.peer);
     }
 }

@@ -33,7 +33,7 @@ use crate::{
         leases::{self, Extended, Lease, WorkRow},
         media::{MediaRow, SettledMedia},
         outbox::NewOutbound,
-        sending::{Begun, OpenItem, Settled},
+        sending::{Begun, OpenItem, Permit, Settled},
         traces::TraceUpdate,
     },
     time::Timestamp,
@@ -116,7 +116,8 @@ pub trait WorkStore: FileStore {
     ) -> Result<Vec<Result<JobRow>>>;
     async fn claim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<HashSet<DeliveryId>>;
     async fn disclaim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<()>;
-    async fn finish(&self, finished: Arc<Finished>) -> Result<()>;
+    /// Stores the outcome of an attempt; what the first of its replies is to be sent with at once, if that is so.
+    async fn finish(&self, finished: Arc<Finished>) -> Result<Option<Permit>>;
     async fn abandon(
         &self,
         id: DeliveryId,
@@ -346,7 +347,7 @@ impl WorkStore for Store {
         self.write(move |tx| async move { tx.deliveries().disclaim(&ids, fence).await }.boxed()).await
     }
 
-    async fn finish(&self, finished: Arc<Finished>) -> Result<()> {
+    async fn finish(&self, finished: Arc<Finished>) -> Result<Option<Permit>> {
         Self::finish(self, finished).await
     }
 

@@ -13,7 +13,7 @@ use super::{
     due::StoreClock,
     fault::{classify, is_fatal, is_outage},
     inbox::{self, Accept, Accepted},
-    sending::{self, Begun, Settled},
+    sending::{self, Begun, Permit, Settled},
     writer::{Command, PROBE_INTERVAL, Reply},
 };
 use crate::{
@@ -72,13 +72,13 @@ pub(super) async fn end_direct(batch: &mut Vec<Command>, written: Written) -> Re
         Ok(())
     };
     heard.await.inspect_err(|error| refuse(batch, error))?;
-    let Written { accepted, begun, settled } = written;
+    let Written { accepted, mut permits, begun, settled } = written;
     let (mut accepted, mut begun, mut settled) =
         (accepted.into_iter(), begun.into_iter(), settled.into_iter());
     for command in batch.drain(..) {
         match command {
             Command::Accept(_, reply) => drop(reply.send(Ok(accepted.next().expect("one for each batch")))),
-            Command::Finish(_, reply) => drop(reply.send(Ok(()))),
+            Command::Finish(one, reply) => drop(reply.send(Ok(permits.remove(&one.id)))),
             Command::BeginSend(_, reply) => drop(reply.send(Ok(begun.next().expect("one for each try")))),
             Command::SettleSend(_, reply) => {
                 drop(reply.send(Ok(settled.next().expect("one for each outcome"))));
@@ -257,13 +257,13 @@ async fn write_accepts(tx: &mut Tx, accepts: &[Arc<Accept>]) -> Result<Vec<Accep
     inbox::write(tx, accepts).await
 }
 
-async fn write_finished(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<Vec<()>> {
+async fn write_finished(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<Vec<Option<Permit>>> {
     if finished.is_empty() {
         return Ok(Vec::new());
     }
     failpoint!("commit.finished");
-    deliveries::finish(tx, finished).await?;
-    Ok(vec![(); finished.len()])
+    let mut permits = deliveries::finish(tx, finished).await?;
+    Ok(finished.iter().map(|one| permits.remove(&one.id)).collect())
 }
 
 async fn write_begun(tx: &mut Tx, begun: &[Arc<Begun>]) -> Result<Vec<bool>> {
@@ -323,7 +323,8 @@ pub(super) fn refuse(batch: &mut Vec<Command>, error: &Error) {
     for command in batch.drain(..) {
         match command {
             Command::Accept(_, reply) => drop(reply.send(Err(copy_of(error)))),
-            Command::Finish(_, reply) | Command::Flush(reply) => drop(reply.send(Err(copy_of(error)))),
+            Command::Finish(_, reply) => drop(reply.send(Err(copy_of(error)))),
+            Command::Flush(reply) => drop(reply.send(Err(copy_of(error)))),
             Command::BeginSend(_, reply) | Command::SettleSend(_, reply) => {
                 drop(reply.send(Err(copy_of(error))));
             }

@@ -237,7 +237,7 @@ impl Store {
     ///
     /// # Errors
     /// `UNAVAILABLE` when the commit failed; then nothing is stored.
-    pub async fn finish(&self, finished: Arc<deliveries::Finished>) -> Result<()> {
+    pub async fn finish(&self, finished: Arc<deliveries::Finished>) -> Result<Option<sending::Permit>> {
         self.writer.ask(|reply| Command::Finish(finished, reply)).await
     }
 

@@ -4,7 +4,14 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json as object};
 
-use super::conn::{Conn, sql};
+use super::{
+    conn::{Conn, sql},
+    deliveries::Finished,
+    sending::{
+        ItemState,
+        at_once::{self, Permits},
+    },
+};
 use crate::{
     error::Result,
     id::{BotId, ChannelId, Ids, MessageId, OutboxId, TraceId},
@@ -91,16 +98,45 @@ impl Outbox<'_> {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let inserted: Vec<MessageId> =
+        let rows: Vec<&NewOutbound> = rows.iter().collect();
+        let new = self.insert_messages(&rows).await?;
+        self.insert_parts(&rows, &new, &HashSet::new()).await?;
+        Ok(rows.into_iter().map(|row| row.message_id).filter(|id| new.contains(id)).collect())
+    }
+
+    /// As [`enqueue`](Self::enqueue), for replies of these outcomes; returns what is to be sent at once.
+    pub(super) async fn enqueue_replies(&mut self, finished: &[&Finished]) -> Result<Permits> {
+        let rows: Vec<&NewOutbound> = finished.iter().flat_map(|one| &one.replies).collect();
+        if rows.is_empty() {
+            return Ok(Permits::new());
+        }
+        failpoint!("finish.replies");
+        failpoint!("enqueue.items");
+        let new = self.insert_messages(&rows).await?;
+        let candidates = at_once::candidates(finished, &new);
+        let permits = at_once::count(&mut self.0, &candidates).await?;
+        self.insert_parts(&rows, &new, &at_once::begun(&candidates, &permits)).await?;
+        Ok(permits)
+    }
+
+    async fn insert_messages(&mut self, rows: &[&NewOutbound]) -> Result<HashSet<MessageId>> {
+        let new: Vec<MessageId> =
             sql!(self.0, values: INSERT_MESSAGES[0], INSERT_MESSAGES[1]; message_rows(rows))?;
-        let inserted: HashSet<MessageId> = inserted.into_iter().collect();
-        let new: Vec<&NewOutbound> = rows.iter().filter(|row| inserted.contains(&row.message_id)).collect();
-        let parts = part_rows(&new);
+        Ok(new.into_iter().collect())
+    }
+
+    async fn insert_parts(
+        &mut self,
+        rows: &[&NewOutbound],
+        new: &HashSet<MessageId>,
+        begun: &HashSet<MessageId>,
+    ) -> Result<()> {
+        let parts = part_rows(rows, new, begun);
         sql!(self.0, run: INSERT_PARTS[0], INSERT_PARTS[1]; &parts)?;
-        if !new.iter().all(|row| row.is_plain()) {
+        if !rows.iter().all(|row| row.is_plain()) {
             sql!(self.0, run: TAKE_FILES_SQLITE, TAKE_FILES_POSTGRES; &parts)?;
         }
-        Ok(new.into_iter().map(|row| row.message_id).collect())
+        Ok(())
     }
 
     /// Which of these keys the bot has messages for.
@@ -169,17 +205,18 @@ const INSERT_PARTS_SQLITE: &str = "
     INSERT INTO outbox (id, message_id, bot_id, peer, part, parts, client_id, text, state, attempts, unknowns, due_at,
         expires_at, created_at, updated_at, media_id)
     SELECT r.value ->> 'id', r.value ->> 'message', r.value ->> 'bot', r.value ->> 'peer', r.value ->> 'part',
-        r.value ->> 'parts', r.value ->> 'client', r.value ->> 'text', 'queued', 0, 0, r.value ->> 'now',
+        r.value ->> 'parts', r.value ->> 'client', r.value ->> 'text', r.value ->> 'state',
+        r.value ->> 'attempts', 0, r.value ->> 'now',
         r.value ->> 'expires', r.value ->> 'now', r.value ->> 'now', r.value ->> 'media'
     FROM json_each($1) AS r";
 
 const INSERT_PARTS_POSTGRES: &str = "
     INSERT INTO outbox (id, message_id, bot_id, peer, part, parts, client_id, text, state, attempts, unknowns, due_at,
         expires_at, created_at, updated_at, media_id)
-    SELECT r.id, r.message, r.bot, r.peer, r.part, r.parts, r.client, r.text, 'queued', 0, 0, r.now, r.expires,
+    SELECT r.id, r.message, r.bot, r.peer, r.part, r.parts, r.client, r.text, r.state, r.attempts, 0, r.now, r.expires,
         r.now, r.now, r.media
     FROM json_to_recordset(CAST($1 AS json)) AS r(id TEXT, message TEXT, bot TEXT, peer TEXT, part BIGINT,
-        parts BIGINT, client TEXT, text TEXT, now BIGINT, expires BIGINT, media TEXT)";
+        parts BIGINT, client TEXT, text TEXT, state TEXT, attempts BIGINT, now BIGINT, expires BIGINT, media TEXT)";
 
 // Of two messages with one file the earlier gets it.
 const TAKE_FILES_SQLITE: &str = "
@@ -196,13 +233,18 @@ const TAKE_FILES_POSTGRES: &str = "
     WHERE media.id = r.media AND media.message_id IS NULL";
 
 /// The rows of messages, as JSON.
-pub(super) fn message_rows(rows: &[NewOutbound]) -> String {
-    json(&rows.iter().map(message_json).collect::<Vec<_>>())
+pub(super) fn message_rows(rows: &[&NewOutbound]) -> String {
+    json(&rows.iter().map(|row| message_json(row)).collect::<Vec<_>>())
 }
 
-/// The rows of the items of messages, as JSON.
-pub(super) fn part_rows(rows: &[&NewOutbound]) -> String {
-    json(&rows.iter().flat_map(|row| parts_json(row)).collect::<Vec<_>>())
+/// The rows of the items of new messages, as JSON; the first of those that are begun is marked as being sent.
+pub(super) fn part_rows(
+    rows: &[&NewOutbound],
+    new: &HashSet<MessageId>,
+    begun: &HashSet<MessageId>,
+) -> String {
+    let new = rows.iter().filter(|row| new.contains(&row.message_id));
+    json(&new.flat_map(|row| parts_json(row, begun.contains(&row.message_id))).collect::<Vec<_>>())
 }
 
 fn message_json(row: &NewOutbound) -> Value {
@@ -235,10 +277,11 @@ fn file_item(file: &KeptFile) -> MessageItem {
     }
 }
 
-fn parts_json(row: &NewOutbound) -> impl Iterator<Item = Value> {
+fn parts_json(row: &NewOutbound, is_begun: bool) -> impl Iterator<Item = Value> {
     // All texts together are one item of the message, the first.
     let texts = row.parts.iter().filter(|part| part.file.is_none()).count();
     row.parts.iter().enumerate().map(move |(index, part)| {
+        let is_begun = is_begun && index == 0;
         object!({
             "id": part.id,
             "message": row.message_id,
@@ -248,6 +291,8 @@ fn parts_json(row: &NewOutbound) -> impl Iterator<Item = Value> {
             "parts": row.parts.len(),
             "client": part.client_id,
             "text": part.text,
+            "state": if is_begun { ItemState::Sending } else { ItemState::Queued }.as_str(),
+            "attempts": i64::from(is_begun),
             "now": row.now.as_millis(),
             "expires": row.expires_at.as_millis(),
             "media": part.file.as_ref().map(|file| file.id),

@@ -1,7 +1,9 @@
 //! Statements of the outbox's worker: what is open, what goes on the wire, what came of it.
 
+pub(super) mod at_once;
 mod settle;
 
+pub use at_once::{Permit, SendAtOnce};
 pub use settle::{ItemState, Settled};
 pub(super) use settle::{SETTLE_ITEMS, SETTLE_MESSAGES, gained, item_rows, message_rows, settle};
 

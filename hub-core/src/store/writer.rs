@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::{
     deliveries::Finished,
     inbox::{Accept, Accepted},
-    sending::{Begun, Settled},
+    sending::{Begun, Permit, Settled},
 };
 use crate::{
     error::{Error, ErrorCode, Result},
@@ -31,7 +31,7 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T>>;
 
 pub(super) enum Command {
     Accept(Arc<Accept>, Reply<Accepted>),
-    Finish(Arc<Finished>, Reply<()>),
+    Finish(Arc<Finished>, Reply<Option<Permit>>),
     BeginSend(Arc<Begun>, Reply<bool>),
     SettleSend(Arc<Settled>, Reply<bool>),
     Run(Job, Reply<Box<dyn Any + Send>>),

@@ -25,6 +25,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(30);
 const MAX_ROUNDS: u32 = 5;
 
 /// A file that the network has.
+#[derive(Debug)]
 pub(super) struct CachedUpload {
     media: UploadedMedia,
     at: Instant,

@@ -37,7 +37,7 @@ use crate::{
         leases::{self, Extended, Lease, WorkRow},
         media::{MediaRow, SettledMedia},
         outbox::NewOutbound,
-        sending::{Begun, OpenItem, Settled},
+        sending::{Begun, OpenItem, Permit, Settled},
         traces::TraceUpdate,
     },
     time::{Clock, Timestamp},
@@ -319,7 +319,7 @@ impl WorkStore for ModelStore {
         self.write("disclaim", move |tables| tables.disclaim(&ids, fence)).await
     }
 
-    async fn finish(&self, finished: Arc<Finished>) -> Result<()> {
+    async fn finish(&self, finished: Arc<Finished>) -> Result<Option<Permit>> {
         let clock = self.clock.clone();
         self.write("finish", move |tables| tables.finish(finished, read(&clock))).await
     }

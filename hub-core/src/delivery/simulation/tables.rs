@@ -22,7 +22,7 @@ use crate::{
         due::{self, Noted, Reading, Stamp, Step},
         inbox::{Accept, Accepted, ContactUpdate, MessageRow},
         leases::Lease,
-        sending::{ItemState, OpenItem},
+        sending::{ItemState, OpenItem, Permit},
     },
     time::Timestamp,
 };
@@ -204,17 +204,17 @@ impl Tables {
         self.clock.and_then(|noted| noted.step_for(stamp, now))
     }
 
-    pub fn finish(&mut self, mut finished: Arc<Finished>, now: Reading) {
+    pub fn finish(&mut self, mut finished: Arc<Finished>, now: Reading) -> Option<Permit> {
         if let Some(step) = self.step_for(finished.stamp, now) {
             Arc::make_mut(&mut finished).follow(step);
         }
-        let Some(bot) = self.deliveries.get(&finished.id).map(|delivery| delivery.bot) else { return };
+        let bot = self.deliveries.get(&finished.id)?.bot;
         if self.is_fenced(bot, finished.fence) {
-            return;
+            return None;
         }
-        let Some(delivery) = self.deliveries.get_mut(&finished.id) else { return };
+        let delivery = self.deliveries.get_mut(&finished.id)?;
         if delivery.row.attempts != finished.attempts - 1 {
-            return;
+            return None;
         }
         // What ended well is kept here, for the check at the end: nothing else reads it.
         delivery.state = finished.state;
@@ -224,9 +224,7 @@ impl Tables {
         row.attempts = finished.attempts;
         row.due_at = finished.due_at;
         row.first_attempt_at = Some(finished.first_attempt_at);
-        for reply in &finished.replies {
-            self.enqueue(reply);
-        }
+        let permit = self.enqueue_replies(&finished);
         if let Some(health) = &finished.health
             && health.report == HealthReport::Gone
             && let Some(channel) = self.channels.get_mut(&health.channel)
@@ -237,6 +235,7 @@ impl Tables {
                 bot.config_rev += 1;
             }
         }
+        permit
     }
 
     pub fn abandon(&mut self, id: DeliveryId, fence: i64) -> bool {

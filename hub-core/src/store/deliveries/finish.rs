@@ -11,6 +11,7 @@ use super::super::{
     due::{Stamp, Step},
     outbox::NewOutbound,
     rows::{self, row},
+    sending::{SendAtOnce, at_once::Permits},
     traces::TraceUpdate,
 };
 use crate::{
@@ -50,6 +51,8 @@ pub struct Finished {
     pub trace: TraceUpdate,
     /// Replies to people.
     pub replies: Vec<NewOutbound>,
+    /// Whether the first of them may be sent as soon as it is stored.
+    pub send_at_once: Option<SendAtOnce>,
     /// What the channel learns about its sink.
     pub health: Option<SinkHealth>,
     /// What asking a model cost.
@@ -147,28 +150,22 @@ impl Successes {
 
 /// Stores outcomes. An attempt under a lease that is gone leaves no mark: its successor attempts again. Each
 /// outcome counts once: when its commit went unheard and it comes again, what followed from it may have changed
-/// the row already.
-pub(in crate::store) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<()> {
+/// the row already. Returns the replies that are to be sent at once.
+pub(in crate::store) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<Permits> {
     failpoint!("finish.state");
     let mut conn = tx.conn();
     let rows: Vec<&Finished> = finished.iter().map(|one| &**one).collect();
     let stored: HashSet<DeliveryId> = finish_rows(&mut conn, &rows).await?.into_iter().collect();
-    let (mut traces, mut replies, mut health, mut usage) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for one in finished.iter().filter(|one| stored.contains(&one.id)) {
-        traces.push(&one.trace);
-        replies.extend(one.replies.iter().cloned());
-        health.extend(&one.health);
-        usage.extend(&one.usage);
-    }
+    let stored: Vec<&Finished> = rows.into_iter().filter(|one| stored.contains(&one.id)).collect();
     failpoint!("finish.traces");
-    crate::store::traces::update(&mut conn, &traces).await?;
-    if !replies.is_empty() {
-        failpoint!("finish.replies");
-        tx.outbox().enqueue(&replies).await?;
-    }
+    crate::store::traces::update(&mut conn, &stored.iter().map(|one| &one.trace).collect::<Vec<_>>()).await?;
+    let permits = tx.outbox().enqueue_replies(&stored).await?;
     failpoint!("finish.health");
-    note_health(&mut tx.conn(), &health).await?;
-    crate::store::ai::add_usage(&mut tx.conn(), &usage).await
+    note_health(&mut tx.conn(), &stored.iter().filter_map(|one| one.health.as_ref()).collect::<Vec<_>>())
+        .await?;
+    let usage: Vec<_> = stored.iter().filter_map(|one| one.usage.as_ref()).collect();
+    crate::store::ai::add_usage(&mut tx.conn(), &usage).await?;
+    Ok(permits)
 }
 
 /// Deletes deliveries that ended well, out of these rows, on SQLite.

@@ -113,7 +113,7 @@ impl Direct {
         tail.bytes += entry.0.len();
         let mut insert = self.prepare("INSERT INTO commit_log (id, entry) VALUES (?1, ?2)")?;
         insert.execute(params![tail.last, entry.0]).map_err(classify_direct)?;
-        Ok((Written { accepted, begun: Vec::new(), settled: Vec::new() }, tail))
+        Ok((Written { accepted, ..Written::default() }, tail))
     }
 
     fn append_messages(

@@ -12,7 +12,7 @@ use super::{
     due::StoreClock,
     fault::{is_fatal, is_outage},
     inbox::{Accept, Accepted},
-    sending::{Begun, Settled},
+    sending::{Begun, Settled, at_once::Permits},
     views::{Owned, Tx},
     writer::Command,
 };
@@ -36,10 +36,11 @@ pub(super) struct Plain {
     settled: Vec<Arc<Settled>>,
 }
 
-/// The results of commands, in their order.
-#[derive(Debug)]
+/// The results of commands, in their order; those of outcomes by their deliveries.
+#[derive(Debug, Default)]
 pub(super) struct Written {
     pub(super) accepted: Vec<Accepted>,
+    pub(super) permits: Permits,
     pub(super) begun: Vec<bool>,
     pub(super) settled: Vec<bool>,
 }

@@ -117,7 +117,7 @@ pub(super) async fn commit(conn: &mut PgConnection, plain: &Plain) -> Result<Opt
     let seqs: Seqs =
         places.into_iter().filter_map(|(key, place)| Some((key, bases.get(&key.0)? + place))).collect();
     let accepted = batches.iter().map(|batch| inbox::stored(batch, &inserted, &seqs)).collect();
-    Ok(Some(Written { accepted, begun: Vec::new(), settled: Vec::new() }))
+    Ok(Some(Written { accepted, ..Written::default() }))
 }
 
 /// Parts of a `WITH` that store outcomes; `ended` has the deliveries for which that was done.

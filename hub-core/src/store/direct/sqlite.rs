@@ -23,6 +23,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     id::{IdText, MessageId},
+    secret::Sealed,
     store::{
         backend::BUSY,
         deliveries::{Finished, Successes, count_statement, delete_statement, finish_statement},
@@ -31,9 +32,13 @@ use crate::{
         inbox::{self, Accept, Accepted, Current, Judged, MessageRow, SKIP_REPEATS, Seqs},
         outbox::{self, NewOutbound},
         rows::{self, Row, Values},
-        sending::{self, Begun, ItemState, Settled},
+        sending::{
+            self, Begun, ItemState, Permit, Settled,
+            at_once::{self, Permits},
+        },
         traces::{TraceUpdate, merge, update_traces},
     },
+    time::Timestamp,
 };
 
 /// Statements that stay prepared: all of this module.
@@ -140,9 +145,9 @@ impl Direct {
 
     fn write(&self, plain: &Plain, caller: &Weak<()>) -> Result<Written> {
         let accepted = self.accept(&plain.accepts, caller)?;
-        self.finish(&plain.finished, caller)?;
+        let permits = self.finish(&plain.finished, caller)?;
         let begun = self.begin(&plain.begun, caller)?;
-        Ok(Written { accepted, begun, settled: self.settle(&plain.settled, caller)? })
+        Ok(Written { accepted, permits, begun, settled: self.settle(&plain.settled, caller)? })
     }
 
     /// As [`inbox::write`].
@@ -193,9 +198,9 @@ impl Direct {
     }
 
     /// As [`deliveries::finish`](super::deliveries::finish).
-    fn finish(&self, finished: &[Arc<Finished>], caller: &Weak<()>) -> Result<()> {
+    fn finish(&self, finished: &[Arc<Finished>], caller: &Weak<()>) -> Result<Permits> {
         if finished.is_empty() {
-            return Ok(());
+            return Ok(Permits::new());
         }
         failpoint!("commit.finished", called by caller);
         failpoint!("finish.state", called by caller);
@@ -204,25 +209,46 @@ impl Direct {
         let mut stored = self.stored(&self.texts.success, ended)?;
         self.store(&self.texts.count, &Successes::of(stored.iter().copied()))?;
         stored.extend(self.stored(&self.texts.outcome, others)?);
-        let (traces, replies): (Vec<_>, Vec<_>) =
-            stored.into_iter().map(|one| (&one.trace, &one.replies)).unzip();
         failpoint!("finish.traces", called by caller);
         failpoint!("trace.update", called by caller);
-        self.store(&self.texts.trace, &merge(&traces))?;
-        self.enqueue(&replies.into_iter().flatten().cloned().collect::<Vec<_>>(), caller)
+        self.store(&self.texts.trace, &merge(&stored.iter().map(|one| &one.trace).collect::<Vec<_>>()))?;
+        self.enqueue_replies(&stored, caller)
     }
 
-    /// As [`Outbox::enqueue`](outbox::Outbox::enqueue).
-    fn enqueue(&self, replies: &[NewOutbound], caller: &Weak<()>) -> Result<()> {
-        if replies.is_empty() {
-            return Ok(());
+    /// As [`Outbox::enqueue_replies`](outbox::Outbox::enqueue_replies).
+    fn enqueue_replies(&self, finished: &[&Finished], caller: &Weak<()>) -> Result<Permits> {
+        let rows: Vec<&NewOutbound> = finished.iter().flat_map(|one| &one.replies).collect();
+        if rows.is_empty() {
+            return Ok(Permits::new());
         }
         failpoint!("finish.replies", called by caller);
         failpoint!("enqueue.items", called by caller);
         let new: HashSet<MessageId> =
-            self.ids(outbox::INSERT_MESSAGES[0], &outbox::message_rows(replies))?.into_iter().collect();
-        let new: Vec<&NewOutbound> = replies.iter().filter(|reply| new.contains(&reply.message_id)).collect();
-        self.with_rows(outbox::INSERT_PARTS[0], &outbox::part_rows(&new))
+            self.ids(outbox::INSERT_MESSAGES[0], &outbox::message_rows(&rows))?.into_iter().collect();
+        let candidates = at_once::candidates(finished, &new);
+        let mut permits = Permits::new();
+        let mut count = self.prepare(at_once::COUNT_SEND)?;
+        for (delivery, reply, condition) in &candidates {
+            failpoint!("finish.window", called by caller);
+            let permit = count.query_row(
+                params![
+                    condition.recent_sends,
+                    reply.bot_id.text().as_str(),
+                    reply.peer,
+                    condition.wrote_after.as_millis(),
+                    condition.most_sends,
+                    condition.is_first
+                ],
+                |row| {
+                    let window_opened_at = Timestamp::from_millis(row.get(1)?);
+                    Ok(Permit { context_token: Sealed::from(row.get::<_, String>(0)?), window_opened_at })
+                },
+            );
+            permits.extend(permit.optional().map_err(classify_direct)?.map(|permit| (*delivery, permit)));
+        }
+        let parts = outbox::part_rows(&rows, &new, &at_once::begun(&candidates, &permits));
+        self.with_rows(outbox::INSERT_PARTS[0], &parts)?;
+        Ok(permits)
     }
 
     /// As [`sending::begin`].

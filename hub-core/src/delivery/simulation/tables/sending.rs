@@ -7,10 +7,11 @@ use crate::{
     id::{BotId, OutboxId},
     network::WindowRules,
     store::{
+        deliveries::Finished,
         due::{self, Reading},
         leases::Lease,
         outbox::NewOutbound,
-        sending::{ItemState, OpenItem, Settled},
+        sending::{ItemState, OpenItem, Permit, SendAtOnce, Settled},
     },
     time::Timestamp,
 };
@@ -26,10 +27,43 @@ impl Tables {
         true
     }
 
-    pub(super) fn enqueue(&mut self, new: &NewOutbound) {
+    /// Stores the replies of an outcome; what the first of them is to be sent with at once.
+    pub(super) fn enqueue_replies(&mut self, finished: &Finished) -> Option<Permit> {
+        let mut replies = finished.replies.iter();
+        let first = replies.next()?;
+        let condition = finished.send_at_once.as_ref();
+        let permit = condition.and_then(|condition| self.permit(first, condition));
+        let is_new = self.enqueue(first);
+        let permit = permit.filter(|_| is_new);
+        if permit.is_some()
+            && let Some(contact) = self.contacts.get_mut(&(first.bot_id, first.peer.clone()))
+            && let Some(item) = self.outbox.get_mut(&first.parts[0].id)
+        {
+            contact.sends += 1;
+            (item.open.state, item.open.attempts) = (ItemState::Sending, 1);
+        }
+        for reply in replies {
+            self.enqueue(reply);
+        }
+        permit
+    }
+
+    fn permit(&self, reply: &NewOutbound, condition: &SendAtOnce) -> Option<Permit> {
+        let contact = self.contacts.get(&(reply.bot_id, reply.peer.clone()))?;
+        let mut items = self.outbox.values();
+        let is_first =
+            !items.any(|item| item.bot == reply.bot_id && item.open.peer == reply.peer && item.is_open());
+        let window_opened_at = contact.opened_at.filter(|at| *at > condition.wrote_after)?;
+        let is_open = contact.closed.is_none() && contact.sends < condition.most_sends;
+        let context_token = contact.token.clone().filter(|_| is_first && is_open)?;
+        Some(Permit { context_token, window_opened_at })
+    }
+
+    /// `false` for a message that is there already.
+    fn enqueue(&mut self, new: &NewOutbound) -> bool {
         let key = (new.bot_id, new.dedupe_key.clone());
         if self.keys.contains_key(&key) {
-            return;
+            return false;
         }
         self.keys.insert(key, new.message_id);
         for (place, part) in (0..).zip(&new.parts) {
@@ -59,6 +93,7 @@ impl Tables {
             self.outbox
                 .insert(part.id, Item { open, bot: new.bot_id, place: self.outbox.len(), state: None });
         }
+        true
     }
 
     pub fn open_items(&self, bot: BotId, rules: &WindowRules, now: Timestamp, limit: u32) -> Vec<OpenItem> {
