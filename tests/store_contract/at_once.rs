@@ -1,6 +1,9 @@
 //! Replies that the commit that stores them begins to send.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use hub_core::{
     id::DeliveryId,
@@ -16,7 +19,7 @@ use hub_core::{
 
 use super::{
     deliveries::finished,
-    scene::{Stage, accept_one, outbound, stage},
+    scene::{Stage, accept_one, batch, message, outbound, stage},
 };
 use crate::support::database::{Db, START};
 
@@ -25,6 +28,7 @@ contract!("sending": {
     a_reply_waits_when_something_is_in_the_way => [],
     of_one_commit_only_the_first_reply_to_a_person_is_begun => [],
     a_reply_that_comes_again_is_not_begun_again => [],
+    a_person_who_writes_in_the_same_commit_is_counted_right => [],
 });
 
 /// The outcome of a delivery to ann, with replies that may be sent at once. Statements one by one write it when it has `health`.
@@ -64,7 +68,11 @@ async fn a_reply_is_begun_by_the_commit_that_stores_it(db: &Db) {
     for (health, sends) in [(false, 1), (true, 1)] {
         let key = format!("{health}");
         let replies = vec![reply(db, &on, &key), reply(db, &on, &format!("{key} too"))];
-        let permit = finish(db, outcome(db, &on, &key, replies, health).await).await;
+        let outcome = outcome(db, &on, &key, replies, health).await;
+        let direct = || db.store.stats().direct.load(Ordering::Relaxed);
+        let before = direct();
+        let permit = finish(db, outcome).await;
+        assert_eq!(direct() - before, u64::from(!health), "written in one trip, unless it has health");
         let context_token = Sealed::from(format!("token of {key}"));
         assert_eq!(permit, Some(Permit { context_token, window_opened_at: START }));
         let queued = ["a sending 1", "b queued 0", "a queued 0", "b queued 0"].map(str::to_owned);
@@ -149,4 +157,25 @@ async fn a_reply_that_comes_again_is_not_begun_again(db: &Db) {
     let second = outcome(db, &on, "3", vec![reply(db, &on, "1"), reply(db, &on, "3")], true).await;
     assert_eq!(finish(db, second).await, None, "a second run of the same hook");
     assert_eq!(db.texts("SELECT DISTINCT state FROM outbox ORDER BY state").await, ["queued", "sent"]);
+}
+
+async fn a_person_who_writes_in_the_same_commit_is_counted_right(db: &Db) {
+    let on = stage(db).await;
+    for key in ["1", "2", "3"] {
+        let outcome = outcome(db, &on, key, vec![reply(db, &on, key)], false).await;
+        let more = message(db, on.bot, "ann", &format!("more {key}"), "more");
+        db.sql("UPDATE contacts SET window_sends = 2").await;
+        let (permit, accepted) =
+            futures_util::join!(finish(db, outcome), db.store.accept(batch(&on.lease, None, vec![more])));
+        accepted.unwrap();
+        let token = db.text("SELECT context_token FROM contacts").await;
+        assert_eq!(token, Some(format!("token of more {key}")));
+        // In a commit of its own the reply may have been counted before the window was opened again.
+        let (items, sends) = states(db).await;
+        assert_eq!(items[0].contains("sending"), permit.is_some());
+        assert!(sends <= i64::from(permit.is_some()), "{sends} of {permit:?}");
+        assert_eq!(db.count("outbox").await, 2);
+        db.sql("DELETE FROM outbox").await;
+        db.sql("UPDATE contacts SET recent_sends = ''").await;
+    }
 }

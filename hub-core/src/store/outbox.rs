@@ -2,15 +2,11 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Value, json as object};
-
 use super::{
     conn::{Conn, sql},
     deliveries::Finished,
-    sending::{
-        ItemState,
-        at_once::{self, Permits},
-    },
+    rows::{self, row},
+    sending::at_once::{self, PERMIT, Permit, Permits},
 };
 use crate::{
     error::Result,
@@ -98,10 +94,9 @@ impl Outbox<'_> {
         if rows.is_empty() {
             return Ok(Vec::new());
         }
-        let rows: Vec<&NewOutbound> = rows.iter().collect();
-        let new = self.insert_messages(&rows).await?;
-        self.insert_parts(&rows, &new, &HashSet::new()).await?;
-        Ok(rows.into_iter().map(|row| row.message_id).filter(|id| new.contains(id)).collect())
+        let new = self.insert_messages(&rows.iter().collect::<Vec<_>>()).await?;
+        self.insert_parts(&new, &HashSet::new()).await?;
+        Ok(new.into_iter().map(|row| row.message_id).collect())
     }
 
     /// As [`enqueue`](Self::enqueue), for replies of these outcomes; returns what is to be sent at once.
@@ -114,29 +109,37 @@ impl Outbox<'_> {
         failpoint!("enqueue.items");
         let new = self.insert_messages(&rows).await?;
         let candidates = at_once::candidates(finished, &new);
-        let permits = at_once::count(&mut self.0, &candidates).await?;
-        self.insert_parts(&rows, &new, &at_once::begun(&candidates, &permits)).await?;
+        let (mut permits, mut begun) = (Permits::new(), HashSet::new());
+        for candidate in &candidates {
+            failpoint!("finish.window");
+            let count = |rows: &str| format!("{} {PERMIT}", at_once::count_send(rows));
+            let permit: Vec<Permit> = rows::all(&mut self.0, std::slice::from_ref(candidate), count).await?;
+            if let Some(permit) = permit.into_iter().next() {
+                permits.insert(candidate.delivery, permit);
+                begun.insert(candidate.reply.message_id);
+            }
+        }
+        self.insert_parts(&new, &begun).await?;
         Ok(permits)
     }
 
-    async fn insert_messages(&mut self, rows: &[&NewOutbound]) -> Result<HashSet<MessageId>> {
-        let new: Vec<MessageId> =
-            sql!(self.0, values: INSERT_MESSAGES[0], INSERT_MESSAGES[1]; message_rows(rows))?;
-        Ok(new.into_iter().collect())
+    /// Stores messages; returns the new ones.
+    async fn insert_messages<'m>(&mut self, messages: &[&'m NewOutbound]) -> Result<Vec<&'m NewOutbound>> {
+        let lock = if matches!(self.0, Conn::Sqlite(_)) { "" } else { LOCK };
+        let insert = |rows: &str| format!("{} RETURNING id", insert_messages(rows, lock));
+        let new: Vec<MessageId> = rows::returning(&mut self.0, &message_rows(messages), insert).await?;
+        let new: HashSet<MessageId> = new.into_iter().collect();
+        Ok(messages.iter().copied().filter(|message| new.contains(&message.message_id)).collect())
     }
 
-    async fn insert_parts(
-        &mut self,
-        rows: &[&NewOutbound],
-        new: &HashSet<MessageId>,
-        begun: &HashSet<MessageId>,
-    ) -> Result<()> {
-        let parts = part_rows(rows, new, begun);
-        sql!(self.0, run: INSERT_PARTS[0], INSERT_PARTS[1]; &parts)?;
-        if !rows.iter().all(|row| row.is_plain()) {
-            sql!(self.0, run: TAKE_FILES_SQLITE, TAKE_FILES_POSTGRES; &parts)?;
+    async fn insert_parts(&mut self, messages: &[&NewOutbound], begun: &HashSet<MessageId>) -> Result<()> {
+        let parts = part_rows(messages, begun);
+        rows::run(&mut self.0, &parts, |rows| insert_parts(rows, BEGUN)).await?;
+        if messages.iter().all(|message| message.is_plain()) {
+            return Ok(());
         }
-        Ok(())
+        let is_sqlite = matches!(self.0, Conn::Sqlite(_));
+        rows::run(&mut self.0, &parts, |rows| take_files(rows, is_sqlite)).await
     }
 
     /// Which of these keys the bot has messages for.
@@ -161,110 +164,141 @@ impl Outbox<'_> {
     }
 }
 
-/// Stores messages out of [`message_rows`], on SQLite and on PostgreSQL; returns the new ones.
-pub(super) const INSERT_MESSAGES: [&str; 2] = [INSERT_MESSAGES_SQLITE, INSERT_MESSAGES_POSTGRES];
-
-/// Stores items out of [`part_rows`], on SQLite and on PostgreSQL.
-pub(super) const INSERT_PARTS: [&str; 2] = [INSERT_PARTS_SQLITE, INSERT_PARTS_POSTGRES];
-
-const INSERT_MESSAGES_SQLITE: &str = "
-    INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id, group_id,
-        kind, content, items, dedupe_key, status, channel_id, trace_id, sent_at, created_at, private)
-    SELECT r.value ->> 'id', b.id, 'outbound', r.value ->> 'peer', b.wx_id, r.value ->> 'peer',
-        COALESCE(NULLIF(c.user_name, ''), c.remark, ''), COALESCE((SELECT m.session_id FROM messages AS m
-            WHERE m.bot_id = b.id AND m.peer = r.value ->> 'peer' AND m.session_id <> '' ORDER BY m.id DESC LIMIT 1),
-            r.value ->> 'peer'), '', r.value ->> 'kind', r.value ->> 'content', r.value ->> 'items', r.value ->> 'key',
-        'queued', r.value ->> 'channel', r.value ->> 'trace', r.value ->> 'now', r.value ->> 'now',
-        r.value ->> 'private'
-    FROM json_each($1) AS r
-    JOIN bots AS b ON b.id = r.value ->> 'bot'
-    LEFT JOIN contacts AS c ON c.bot_id = b.id AND c.user_id = r.value ->> 'peer'
-    WHERE true
-    ORDER BY r.value ->> 'id'
-    ON CONFLICT (bot_id, dedupe_key) DO NOTHING
-    RETURNING id";
-
-const INSERT_MESSAGES_POSTGRES: &str = "
-    INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id, group_id,
-        kind, content, items, dedupe_key, status, channel_id, trace_id, sent_at, created_at, private)
-    SELECT r.id, b.id, 'outbound', r.peer, b.wx_id, r.peer,
-        COALESCE(NULLIF(c.user_name, ''), c.remark, ''), COALESCE((SELECT m.session_id FROM messages AS m
-            WHERE m.bot_id = b.id AND m.peer = r.peer AND m.session_id <> '' ORDER BY m.id DESC LIMIT 1),
-            r.peer), '', r.kind, r.content, r.items, r.key,
-        'queued', r.channel, r.trace, r.now, r.now, r.private
-    FROM json_to_recordset(CAST($1 AS json)) AS r(id TEXT, bot TEXT, peer TEXT, key TEXT, kind TEXT, content TEXT,
-        items TEXT, channel TEXT, trace TEXT, now BIGINT, private TEXT)
-    JOIN bots AS b ON b.id = r.bot
-    LEFT JOIN contacts AS c ON c.bot_id = b.id AND c.user_id = r.peer
-    ORDER BY r.id
-    FOR KEY SHARE OF b
-    ON CONFLICT (bot_id, dedupe_key) DO NOTHING
-    RETURNING id";
-
-const INSERT_PARTS_SQLITE: &str = "
-    INSERT INTO outbox (id, message_id, bot_id, peer, part, parts, client_id, text, state, attempts, unknowns, due_at,
-        expires_at, created_at, updated_at, media_id)
-    SELECT r.value ->> 'id', r.value ->> 'message', r.value ->> 'bot', r.value ->> 'peer', r.value ->> 'part',
-        r.value ->> 'parts', r.value ->> 'client', r.value ->> 'text', r.value ->> 'state',
-        r.value ->> 'attempts', 0, r.value ->> 'now',
-        r.value ->> 'expires', r.value ->> 'now', r.value ->> 'now', r.value ->> 'media'
-    FROM json_each($1) AS r";
-
-const INSERT_PARTS_POSTGRES: &str = "
-    INSERT INTO outbox (id, message_id, bot_id, peer, part, parts, client_id, text, state, attempts, unknowns, due_at,
-        expires_at, created_at, updated_at, media_id)
-    SELECT r.id, r.message, r.bot, r.peer, r.part, r.parts, r.client, r.text, r.state, r.attempts, 0, r.now, r.expires,
-        r.now, r.now, r.media
-    FROM json_to_recordset(CAST($1 AS json)) AS r(id TEXT, message TEXT, bot TEXT, peer TEXT, part BIGINT,
-        parts BIGINT, client TEXT, text TEXT, state TEXT, attempts BIGINT, now BIGINT, expires BIGINT, media TEXT)";
-
-// Of two messages with one file the earlier gets it.
-const TAKE_FILES_SQLITE: &str = "
-    UPDATE media SET message_id = r.message, item = r.item, expires_at = 0
-    FROM (SELECT value ->> 'media' AS media, min(value ->> 'message') AS message, value ->> 'item' AS item
-        FROM json_each($1) GROUP BY value ->> 'media') AS r
-    WHERE media.id = r.media AND media.message_id IS NULL";
-
-const TAKE_FILES_POSTGRES: &str = "
-    UPDATE media SET message_id = r.message, item = r.item, expires_at = 0
-    FROM (SELECT DISTINCT ON (x.media) x.message, x.media, x.item
-        FROM json_to_recordset(CAST($1 AS json)) AS x(message TEXT, media TEXT, item BIGINT)
-        ORDER BY x.media, x.message) AS r
-    WHERE media.id = r.media AND media.message_id IS NULL";
-
-/// The rows of messages, as JSON.
-pub(super) fn message_rows(rows: &[&NewOutbound]) -> String {
-    json(&rows.iter().map(|row| message_json(row)).collect::<Vec<_>>())
+/// A message as it is stored.
+pub(super) struct MessageRow<'m> {
+    pub(super) message: &'m NewOutbound,
+    kind: MessageKind,
+    items: String,
 }
 
-/// The rows of the items of new messages, as JSON; the first of those that are begun is marked as being sent.
-pub(super) fn part_rows(
-    rows: &[&NewOutbound],
-    new: &HashSet<MessageId>,
-    begun: &HashSet<MessageId>,
-) -> String {
-    let new = rows.iter().filter(|row| new.contains(&row.message_id));
-    json(&new.flat_map(|row| parts_json(row, begun.contains(&row.message_id))).collect::<Vec<_>>())
+row!(MessageRow<'_>, |row| {
+    Text id = row.message.message_id,
+    Text bot = row.message.bot_id,
+    Text peer = row.message.peer.as_str(),
+    Text key = row.message.dedupe_key.as_str(),
+    Text kind = row.kind.as_str(),
+    Text content = row.message.content.as_str(),
+    Text items = row.items.as_str(),
+    Text channel = row.message.channel_id,
+    Text trace = row.message.trace_id,
+    Number now = row.message.now,
+    Text private = row.message.private.as_ref().map(Sealed::as_str),
+});
+
+/// An item as it is stored.
+pub(super) struct PartRow<'m> {
+    message: &'m NewOutbound,
+    part: &'m NewPart,
+    place: i64,
+    /// Its place among the message's items as they are shown.
+    item: i64,
+    is_begun: bool,
 }
 
-fn message_json(row: &NewOutbound) -> Value {
-    let files = || row.parts.iter().filter_map(|part| part.file.as_ref());
-    let text = (files().count() < row.parts.len()).then(|| MessageItem::text(&*row.content));
+row!(PartRow<'_>, |row| {
+    Text id = row.part.id,
+    Text message = row.message.message_id,
+    Text bot = row.message.bot_id,
+    Text peer = row.message.peer.as_str(),
+    Number part = row.place,
+    Number parts = count(row.message.parts.len()),
+    Text client = row.part.client_id.as_str(),
+    Text text = row.part.text.as_str(),
+    Number begun = i64::from(row.is_begun),
+    Number now = row.message.now,
+    Number expires = row.message.expires_at,
+    Text media = row.part.file.as_ref().map(|file| file.id),
+    Number item = row.item,
+});
+
+/// Stores messages out of these rows, unless their bot has their keys. `lock` is what PostgreSQL locks of the bots.
+pub(super) fn insert_messages(rows: &str, lock: &str) -> String {
+    format!(
+        "INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id, group_id,
+            kind, content, items, dedupe_key, status, channel_id, trace_id, sent_at, created_at, private)
+        SELECT x.id, b.id, 'outbound', x.peer, b.wx_id, x.peer,
+            COALESCE(NULLIF(c.user_name, ''), c.remark, ''), COALESCE((SELECT m.session_id FROM messages AS m
+                WHERE m.bot_id = b.id AND m.peer = x.peer AND m.session_id <> '' ORDER BY m.id DESC LIMIT 1),
+                x.peer), '', x.kind, x.content, x.items, x.key,
+            'queued', x.channel, x.trace, x.now, x.now, x.private
+        FROM {rows}
+        JOIN bots AS b ON b.id = x.bot
+        LEFT JOIN contacts AS c ON c.bot_id = b.id AND c.user_id = x.peer
+        WHERE x.id IS NOT NULL
+        ORDER BY x.id
+        {lock}
+        ON CONFLICT (bot_id, dedupe_key) DO NOTHING"
+    )
+}
+
+/// Stores items out of these rows; those for which `begun` holds are marked as being sent.
+pub(super) fn insert_parts(rows: &str, begun: &str) -> String {
+    format!(
+        "INSERT INTO outbox (id, message_id, bot_id, peer, part, parts, client_id, text, state, attempts, unknowns,
+            due_at, expires_at, created_at, updated_at, media_id)
+        SELECT x.id, x.message, x.bot, x.peer, x.part, x.parts, x.client, x.text,
+            CASE WHEN {begun} THEN 'sending' ELSE 'queued' END, CASE WHEN {begun} THEN 1 ELSE 0 END, 0,
+            x.now, x.expires, x.now, x.now, x.media
+        FROM {rows} WHERE x.id IS NOT NULL"
+    )
+}
+
+/// What [`insert_messages`] locks on PostgreSQL.
+pub(super) const LOCK: &str = "FOR KEY SHARE OF b";
+
+/// What [`insert_parts`] takes for begun when the rows say it.
+pub(super) const BEGUN: &str = "x.begun = 1";
+
+/// Gives files to messages, out of the rows of their items. Of two messages with one file the earlier gets it.
+fn take_files(rows: &str, is_sqlite: bool) -> String {
+    let first = if is_sqlite {
+        format!("SELECT x.media, min(x.message) AS message, x.item FROM {rows} GROUP BY x.media")
+    } else {
+        format!(
+            "SELECT DISTINCT ON (x.media) x.message, x.media, x.item FROM {rows} ORDER BY x.media, x.message"
+        )
+    };
+    format!(
+        "UPDATE media SET message_id = r.message, item = r.item, expires_at = 0
+        FROM ({first}) AS r WHERE media.id = r.media AND media.message_id IS NULL"
+    )
+}
+
+/// The rows of messages.
+pub(super) fn message_rows<'m>(messages: &[&'m NewOutbound]) -> Vec<MessageRow<'m>> {
+    messages.iter().map(|message| message_row(message)).collect()
+}
+
+/// The rows of the items of messages; the first of those that are `begun` is marked as being sent.
+pub(super) fn part_rows<'m>(messages: &[&'m NewOutbound], begun: &HashSet<MessageId>) -> Vec<PartRow<'m>> {
+    messages.iter().flat_map(|message| parts_of(message, begun.contains(&message.message_id))).collect()
+}
+
+fn message_row(message: &NewOutbound) -> MessageRow<'_> {
+    let files = || message.parts.iter().filter_map(|part| part.file.as_ref());
+    let text = (files().count() < message.parts.len()).then(|| MessageItem::text(&*message.content));
     let items: Vec<MessageItem> = text.into_iter().chain(files().map(file_item)).collect();
-    object!({
-        "id": row.message_id,
-        "bot": row.bot_id,
-        "peer": row.peer,
-        "key": row.dedupe_key,
-        "kind": files().next().map_or(MessageKind::Text, |file| file.kind),
-        "content": row.content,
-        // A column of text: JSON inside JSON, on purpose.
-        "items": items::stored(&items, &row.content),
-        "channel": row.channel_id,
-        "trace": row.trace_id,
-        "now": row.now.as_millis(),
-        "private": row.private.as_ref().map(Sealed::as_str),
+    MessageRow {
+        message,
+        kind: files().next().map_or(MessageKind::Text, |file| file.kind),
+        items: items::stored(&items, &message.content),
+    }
+}
+
+fn parts_of(message: &NewOutbound, is_begun: bool) -> impl Iterator<Item = PartRow<'_>> {
+    // All texts together are one item of the message, the first.
+    let texts = message.parts.iter().filter(|part| part.file.is_none()).count();
+    message.parts.iter().enumerate().map(move |(place, part)| PartRow {
+        message,
+        part,
+        place: count(place),
+        item: count(place.saturating_sub(texts) + usize::from(texts > 0)),
+        is_begun: is_begun && place == 0,
     })
+}
+
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 fn file_item(file: &KeptFile) -> MessageItem {
@@ -275,28 +309,4 @@ fn file_item(file: &KeptFile) -> MessageItem {
         size: Some(file.size),
         duration_ms: None,
     }
-}
-
-fn parts_json(row: &NewOutbound, is_begun: bool) -> impl Iterator<Item = Value> {
-    // All texts together are one item of the message, the first.
-    let texts = row.parts.iter().filter(|part| part.file.is_none()).count();
-    row.parts.iter().enumerate().map(move |(index, part)| {
-        let is_begun = is_begun && index == 0;
-        object!({
-            "id": part.id,
-            "message": row.message_id,
-            "bot": row.bot_id,
-            "peer": row.peer,
-            "part": index,
-            "parts": row.parts.len(),
-            "client": part.client_id,
-            "text": part.text,
-            "state": if is_begun { ItemState::Sending } else { ItemState::Queued }.as_str(),
-            "attempts": i64::from(is_begun),
-            "now": row.now.as_millis(),
-            "expires": row.expires_at.as_millis(),
-            "media": part.file.as_ref().map(|file| file.id),
-            "item": index.saturating_sub(texts) + usize::from(texts > 0),
-        })
-    })
 }

@@ -8,7 +8,11 @@
 
 use std::borrow::Cow;
 
-use sqlx::{Arguments, AssertSqlSafe, postgres::PgArguments, sqlite::SqliteArguments};
+use sqlx::{
+    Arguments, AssertSqlSafe, FromRow,
+    postgres::{PgArguments, PgRow},
+    sqlite::{SqliteArguments, SqliteRow},
+};
 
 use super::{conn::Conn, fault::classify};
 use crate::{
@@ -283,26 +287,39 @@ pub(super) async fn returning<R: Row, K: Kind>(
     rows: &[R],
     statement: impl Fn(&str) -> String,
 ) -> Result<Vec<Id<K>>> {
+    let ids: Vec<(Id<K>,)> = all(conn, rows, statement).await?;
+    Ok(ids.into_iter().map(|(id,)| id).collect())
+}
+
+/// As [`run`], with what the statement returns.
+pub(super) async fn all<R: Row, T>(
+    conn: &mut Conn<'_>,
+    rows: &[R],
+    statement: impl Fn(&str) -> String,
+) -> Result<Vec<T>>
+where
+    T: for<'r> FromRow<'r, SqliteRow> + for<'r> FromRow<'r, PgRow> + Send + Unpin,
+{
     if rows.is_empty() {
         return Ok(Vec::new());
     }
     match conn {
         Conn::Sqlite(conn) => {
-            let mut ids = Vec::new();
+            let mut all = Vec::new();
             for rows in rows.chunks(MAX_ROWS) {
                 let size = size(rows.len());
                 let mut values = Places::default();
                 values.push_rows(rows, size);
                 let sql = format!("WITH x {} {}", table::<R>(size), statement("x"));
-                let query = sqlx::query_scalar_with(AssertSqlSafe(sql), SqliteArguments::from(values));
-                ids.append(&mut query.fetch_all(&mut **conn).await.map_err(classify)?);
+                let query = sqlx::query_as_with(AssertSqlSafe(sql), SqliteArguments::from(values));
+                all.append(&mut query.fetch_all(&mut **conn).await.map_err(classify)?);
             }
-            Ok(ids)
+            Ok(all)
         }
         Conn::Postgres(conn) => {
             let mut values = Arrays::default();
             let sql = statement(&values.push_rows(rows));
-            let query = sqlx::query_scalar_with(AssertSqlSafe(sql), PgArguments::from(values));
+            let query = sqlx::query_as_with(AssertSqlSafe(sql), PgArguments::from(values));
             query.fetch_all(&mut **conn).await.map_err(classify)
         }
     }

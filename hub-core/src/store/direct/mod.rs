@@ -12,6 +12,7 @@ use super::{
     due::StoreClock,
     fault::{is_fatal, is_outage},
     inbox::{Accept, Accepted},
+    outbox::NewOutbound,
     sending::{Begun, Settled, at_once::Permits},
     views::{Owned, Tx},
     writer::Command,
@@ -26,8 +27,8 @@ mod sqlite;
 
 pub(super) use sqlite::Direct;
 
-/// Commands that are written in one trip. Replies and sends are among them on SQLite only: on PostgreSQL one statement would
-/// have to read what another part of it stores.
+/// Commands that are written in one trip. Sends are among them on SQLite only: on PostgreSQL one statement would have to
+/// read what another part of it stores.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     accepts: Vec<Arc<Accept>>,
@@ -56,7 +57,7 @@ impl Plain {
                 Command::Finish(one, _)
                     if one.is_plain()
                         && one.stamp.is_current(now)
-                        && one.replies.iter().all(|reply| sends && reply.is_plain()) =>
+                        && one.replies.iter().all(NewOutbound::is_plain) =>
                 {
                     plain.finished.push(Arc::clone(one));
                 }

@@ -8,15 +8,18 @@ use sqlx::{AssertSqlSafe, PgConnection, postgres::PgArguments};
 use super::{Plain, Written};
 use crate::{
     error::Result,
-    id::{BotId, ChannelId, DeliveryId},
+    id::{BotId, ChannelId, DeliveryId, MessageId},
     store::{
         deliveries::{Finished, count_statement, delete_statement_postgres, finish_statement},
         fan_out::{self, Consequences, Joins},
         fault::classify,
         inbox::{self, Accept, Seqs, number},
+        outbox::{self, LOCK, NewOutbound},
         rows::{Arrays, row},
+        sending::at_once::{self, Candidate, PERMIT, Permit, Permits},
         traces::{TraceUpdate, update_traces},
     },
+    time::Timestamp,
 };
 
 struct LeaseRow {
@@ -36,6 +39,12 @@ struct Gain<'a> {
     trace: &'a TraceUpdate,
 }
 
+/// A reply, and the delivery that it answers.
+struct Answered {
+    delivery: DeliveryId,
+    message: MessageId,
+}
+
 row!(LeaseRow, |row| {
     Text bot = row.bot,
     Number fence = row.fence,
@@ -45,6 +54,11 @@ row!(LeaseRow, |row| {
 row!(CountRow, |row| {
     Text channel = row.channel,
     Number n = row.n,
+});
+
+row!(Answered, |row| {
+    Text delivery = row.delivery,
+    Text message = row.message,
 });
 
 row!(Gain<'_>, |row| {
@@ -100,24 +114,37 @@ pub(super) async fn commit(conn: &mut PgConnection, plain: &Plain) -> Result<Opt
         parts.extend(outcomes(&mut values, &rows));
         let gains = format!("{} JOIN ended ON ended.id = x.delivery", values.push_rows(&gains));
         parts.push(format!("gained AS ({})", update_traces("GREATEST", &gains)));
+        parts.extend(replies(&mut values, &rows, &batches));
     }
-    let numbers =
-        if batches.is_empty() { "" } else { " UNION ALL SELECT numbered_channel, base FROM numbered" };
+    let has_replies = finished.iter().any(|one| !one.replies.is_empty());
+    let of_channels = " UNION ALL SELECT numbered_channel, base, NULL FROM numbered";
+    let of_replies = " UNION ALL SELECT delivery, window_opened_at, context_token FROM permitted";
     let sql = format!(
-        "WITH {} SELECT CAST(NULL AS TEXT), CAST(0 AS BIGINT) FROM valid WHERE ok{numbers}",
-        parts.join(", ")
+        "WITH {} SELECT 'valid', CAST(0 AS BIGINT), CAST(NULL AS TEXT) FROM valid WHERE ok{}{}",
+        parts.join(", "),
+        if batches.is_empty() { "" } else { of_channels },
+        if has_replies { of_replies } else { "" },
     );
     let query = sqlx::query_as_with(AssertSqlSafe(sql), PgArguments::from(values));
-    let found: Vec<(Option<ChannelId>, i64)> = query.fetch_all(conn).await.map_err(classify)?;
-    if !found.iter().any(|(channel, _)| channel.is_none()) {
+    let found: Vec<(String, i64, Option<String>)> = query.fetch_all(conn).await.map_err(classify)?;
+    if !found.iter().any(|(what, ..)| what == "valid") {
         return Ok(None);
     }
-    let bases: BTreeMap<_, _> =
-        found.into_iter().filter_map(|(channel, base)| Some((channel?, base))).collect();
+    let (mut bases, mut permits) = (BTreeMap::<ChannelId, i64>::new(), Permits::new());
+    for (id, number, token) in found {
+        match (id.parse(), id.parse(), token) {
+            (Ok(channel), ..) => drop(bases.insert(channel, number)),
+            (_, Ok(delivery), Some(token)) => {
+                let window_opened_at = Timestamp::from_millis(number);
+                permits.insert(delivery, Permit { context_token: token.into(), window_opened_at });
+            }
+            _ => {}
+        }
+    }
     let seqs: Seqs =
         places.into_iter().filter_map(|(key, place)| Some((key, bases.get(&key.0)? + place))).collect();
     let accepted = batches.iter().map(|batch| inbox::stored(batch, &inserted, &seqs)).collect();
-    Ok(Some(Written { accepted, ..Written::default() }))
+    Ok(Some(Written { accepted, permits, ..Written::default() }))
 }
 
 /// Parts of a `WITH` that store outcomes; `ended` has the deliveries for which that was done.
@@ -145,6 +172,43 @@ fn outcomes(values: &mut Arrays, rows: &[&Finished]) -> Vec<String> {
     }
     parts.push(format!("ended AS ({})", ended.join(" UNION ALL ")));
     parts
+}
+
+/// Parts of a `WITH` that store the replies of outcomes that are in `ended`; `permitted` has those to send at once.
+fn replies(values: &mut Arrays, finished: &[&Finished], batches: &[&Accept]) -> Vec<String> {
+    let messages: Vec<&NewOutbound> = finished.iter().flat_map(|one| &one.replies).collect();
+    if messages.is_empty() {
+        return Vec::new();
+    }
+    let answered = finished.iter().flat_map(|one| one.replies.iter().map(|reply| (one.id, reply.message_id)));
+    let answered: Vec<_> = answered.map(|(delivery, message)| Answered { delivery, message }).collect();
+    let answered = format!(
+        "(SELECT x.message AS answer FROM {} JOIN ended ON ended.id = x.delivery) AS answered",
+        values.push_rows(&answered)
+    );
+    let rows = values.push_rows(&outbox::message_rows(&messages));
+    let insert = outbox::insert_messages(&format!("{rows} JOIN {answered} ON answered.answer = x.id"), LOCK);
+    // A statement changes each row once: replies to those who write at this moment are sent from the outbox.
+    let writing: HashSet<(BotId, &str)> = batches
+        .iter()
+        .flat_map(|batch| &batch.messages)
+        .map(|message| (message.row.bot_id, message.row.from_user_id.as_str()))
+        .collect();
+    let mut candidates = at_once::candidates(finished, &messages);
+    candidates.retain(|Candidate { reply, .. }| !writing.contains(&(reply.bot_id, reply.peer.as_str())));
+    let candidates = format!("{} JOIN sent ON sent.id = x.message", values.push_rows(&candidates));
+    let parts = values.push_rows(&outbox::part_rows(&messages, &HashSet::new()));
+    let parts = format!(
+        "{parts} JOIN sent ON sent.id = x.message LEFT JOIN permitted ON permitted.message = x.message"
+    );
+    vec![
+        format!("sent AS ({insert} RETURNING id)"),
+        format!("permitted AS ({} {PERMIT}, x.message, x.delivery)", at_once::count_send(&candidates)),
+        format!(
+            "parts AS ({})",
+            outbox::insert_parts(&parts, "x.part = 0 AND permitted.message IS NOT NULL")
+        ),
+    ]
 }
 
 fn lease_of(batch: &Accept) -> LeaseRow {

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    id::{IdText, MessageId},
+    id::IdText,
     secret::Sealed,
     store::{
         backend::BUSY,
@@ -34,7 +34,7 @@ use crate::{
         rows::{self, Row, Values},
         sending::{
             self, Begun, ItemState, Permit, Settled,
-            at_once::{self, Permits},
+            at_once::{self, Candidate, PERMIT, Permits},
         },
         traces::{TraceUpdate, merge, update_traces},
     },
@@ -62,6 +62,9 @@ pub(super) struct Texts {
     pub(super) count: String,
     pub(super) outcome: String,
     pub(super) trace: String,
+    reply: String,
+    permit: String,
+    part: String,
 }
 
 impl Direct {
@@ -83,6 +86,9 @@ impl Direct {
             count: count_statement(&rows::single::<Successes>()),
             outcome: finish_statement(&rows::single::<Finished>()),
             trace: update_traces("MAX", &rows::single::<TraceUpdate>()),
+            reply: outbox::insert_messages(&rows::single::<outbox::MessageRow<'_>>(), ""),
+            permit: format!("{} {PERMIT}", at_once::count_send(&rows::single::<Candidate<'_>>())),
+            part: outbox::insert_parts(&rows::single::<outbox::PartRow<'_>>(), outbox::BEGUN),
         };
         Ok(Self { checkpoint: Checkpoint::default(), connection, texts, tail: Tail::default() })
     }
@@ -223,32 +229,30 @@ impl Direct {
         }
         failpoint!("finish.replies", called by caller);
         failpoint!("enqueue.items", called by caller);
-        let new: HashSet<MessageId> =
-            self.ids(outbox::INSERT_MESSAGES[0], &outbox::message_rows(&rows))?.into_iter().collect();
-        let candidates = at_once::candidates(finished, &new);
-        let mut permits = Permits::new();
-        let mut count = self.prepare(at_once::COUNT_SEND)?;
-        for (delivery, reply, condition) in &candidates {
+        let new = self.store(&self.texts.reply, &outbox::message_rows(&rows))?;
+        let new: Vec<&NewOutbound> =
+            rows.into_iter().zip(new).filter(|(_, is_new)| *is_new).map(|(reply, _)| reply).collect();
+        let (mut permits, mut begun) = (Permits::new(), HashSet::new());
+        for candidate in at_once::candidates(finished, &new) {
             failpoint!("finish.window", called by caller);
-            let permit = count.query_row(
-                params![
-                    condition.recent_sends,
-                    reply.bot_id.text().as_str(),
-                    reply.peer,
-                    condition.wrote_after.as_millis(),
-                    condition.most_sends,
-                    condition.is_first
-                ],
-                |row| {
-                    let window_opened_at = Timestamp::from_millis(row.get(1)?);
-                    Ok(Permit { context_token: Sealed::from(row.get::<_, String>(0)?), window_opened_at })
-                },
-            );
-            permits.extend(permit.optional().map_err(classify_direct)?.map(|permit| (*delivery, permit)));
+            if let Some(permit) = self.permit(&candidate)? {
+                permits.insert(candidate.delivery, permit);
+                begun.insert(candidate.reply.message_id);
+            }
         }
-        let parts = outbox::part_rows(&rows, &new, &at_once::begun(&candidates, &permits));
-        self.with_rows(outbox::INSERT_PARTS[0], &parts)?;
+        self.store(&self.texts.part, &outbox::part_rows(&new, &begun))?;
         Ok(permits)
+    }
+
+    fn permit(&self, candidate: &Candidate<'_>) -> Result<Option<Permit>> {
+        let mut statement = self.prepare(&self.texts.permit)?;
+        bind(&mut statement, candidate)?;
+        let mut rows = statement.raw_query();
+        let read = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Permit> {
+            let window_opened_at = Timestamp::from_millis(row.get(1)?);
+            Ok(Permit { context_token: Sealed::from(row.get::<_, String>(0)?), window_opened_at })
+        };
+        rows.next().and_then(|row| row.map(read).transpose()).map_err(classify_direct)
     }
 
     /// As [`sending::begin`].
@@ -318,12 +322,10 @@ impl Direct {
         }
         let mut statement = self.prepare(statement)?;
         let mut stored = |row: &R| {
-            let mut places = Places { statement: &mut statement, bound: Ok(0) };
-            row.write(&mut places);
-            places.bound?;
-            statement.raw_execute().map(|changes| changes > 0)
+            bind(&mut statement, row)?;
+            statement.raw_execute().map(|changes| changes > 0).map_err(classify_direct)
         };
-        rows.iter().map(|row| stored(row).map_err(classify_direct)).collect()
+        rows.iter().map(|row| stored(row)).collect()
     }
 
     pub(super) fn run(&self, statement: &str) -> Result<()> {
@@ -380,6 +382,12 @@ fn parsed<T>(
 ) -> rusqlite::Result<T> {
     let text = row.get_ref(place)?.as_str()?;
     parse(text).ok_or_else(|| rusqlite::Error::InvalidColumnType(place, text.to_owned(), Type::Text))
+}
+
+fn bind(statement: &mut CachedStatement<'_>, row: &impl Row) -> Result<()> {
+    let mut places = Places { statement, bound: Ok(0) };
+    row.write(&mut places);
+    places.bound.map(drop).map_err(classify_direct)
 }
 
 /// Binds the values of a row in their order.

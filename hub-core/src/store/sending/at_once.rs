@@ -6,13 +6,8 @@ use std::collections::{HashMap, HashSet};
 
 use hub_macros::FromRow;
 
-use super::super::{
-    conn::{Conn, sql},
-    deliveries::Finished,
-    outbox::NewOutbound,
-};
+use super::super::{deliveries::Finished, outbox::NewOutbound, rows::row};
 use crate::{
-    error::Result,
     id::{DeliveryId, MessageId},
     secret::Sealed,
     time::Timestamp,
@@ -43,21 +38,47 @@ pub struct Permit {
 /// The items to send at once, by the deliveries that they answer.
 pub type Permits = HashMap<DeliveryId, Permit>;
 
-/// Counts a send to a person if it may be made now, and returns what it is made with.
-pub(in crate::store) const COUNT_SEND: &str =
-    "UPDATE contacts SET window_sends = window_sends + 1, recent_sends = $1
-    WHERE bot_id = $2 AND user_id = $3 AND context_token IS NOT NULL AND window_closed IS NULL
-      AND window_opened_at > $4 AND window_sends < $5 AND (NOT $6 OR recent_sends = '')
-      AND NOT EXISTS (SELECT 1 FROM outbox o
-         WHERE o.bot_id = $2 AND o.peer = $3 AND o.state IN ('queued', 'sending'))
-    RETURNING context_token, window_opened_at";
+/// A reply that may be sent at once, and on what condition.
+#[derive(Debug)]
+pub(in crate::store) struct Candidate<'f> {
+    pub(in crate::store) delivery: DeliveryId,
+    pub(in crate::store) reply: &'f NewOutbound,
+    condition: &'f SendAtOnce,
+}
 
-/// The replies of outcomes that may be sent at once, with their conditions: of those that are new, the first to a person,
-/// if it is the first of its delivery.
+row!(Candidate<'_>, |row| {
+    Text message = row.reply.message_id,
+    Text delivery = row.delivery,
+    Text bot = row.reply.bot_id,
+    Text person = row.reply.peer.as_str(),
+    Text recent = row.condition.recent_sends.as_str(),
+    Number wrote_after = row.condition.wrote_after,
+    Number most_sends = row.condition.most_sends,
+    Number is_first = i64::from(row.condition.is_first),
+});
+
+/// Counts a send to each person of these rows to whom one may be made now.
+pub(in crate::store) fn count_send(rows: &str) -> String {
+    format!(
+        "UPDATE contacts SET window_sends = window_sends + 1, recent_sends = x.recent FROM {rows}
+        WHERE contacts.bot_id = x.bot AND contacts.user_id = x.person AND context_token IS NOT NULL
+          AND window_closed IS NULL AND window_opened_at > x.wrote_after AND window_sends < x.most_sends
+          AND (x.is_first = 0 OR recent_sends = '')
+          AND NOT EXISTS (SELECT 1 FROM outbox o
+             WHERE o.bot_id = x.bot AND o.peer = x.person AND o.state IN ('queued', 'sending'))"
+    )
+}
+
+/// What is read of the contact after [`count_send`], as a [`Permit`].
+pub(in crate::store) const PERMIT: &str = "RETURNING context_token, window_opened_at";
+
+/// The replies of outcomes that may be sent at once: of those that are new, the first to a person, if it is the first of
+/// its delivery.
 pub(in crate::store) fn candidates<'f>(
     finished: &[&'f Finished],
-    new: &HashSet<MessageId>,
-) -> Vec<(DeliveryId, &'f NewOutbound, &'f SendAtOnce)> {
+    new: &[&NewOutbound],
+) -> Vec<Candidate<'f>> {
+    let new: HashSet<MessageId> = new.iter().map(|reply| reply.message_id).collect();
     let mut people = HashSet::new();
     let mut candidates = Vec::new();
     for one in finished {
@@ -68,35 +89,9 @@ pub(in crate::store) fn candidates<'f>(
                 && place == 0
                 && let Some(condition) = &one.send_at_once
             {
-                candidates.push((one.id, reply, condition));
+                candidates.push(Candidate { delivery: one.id, reply, condition });
             }
         }
     }
     candidates
-}
-
-/// Counts the sends that may be made now, before their items are stored.
-pub(in crate::store) async fn count(
-    conn: &mut Conn<'_>,
-    candidates: &[(DeliveryId, &NewOutbound, &SendAtOnce)],
-) -> Result<Permits> {
-    let mut permits = Permits::new();
-    for (delivery, reply, condition) in candidates {
-        failpoint!("finish.window");
-        let permit: Option<Permit> = sql!(*conn, optional: COUNT_SEND;
-            &condition.recent_sends, reply.bot_id, &reply.peer, condition.wrote_after, condition.most_sends,
-            condition.is_first
-        )?;
-        permits.extend(permit.map(|permit| (*delivery, permit)));
-    }
-    Ok(permits)
-}
-
-/// The messages whose first item is marked.
-pub(in crate::store) fn begun(
-    candidates: &[(DeliveryId, &NewOutbound, &SendAtOnce)],
-    permits: &Permits,
-) -> HashSet<MessageId> {
-    let begun = candidates.iter().filter(|(delivery, ..)| permits.contains_key(delivery));
-    begun.map(|(_, reply, _)| reply.message_id).collect()
 }
