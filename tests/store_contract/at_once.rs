@@ -12,14 +12,15 @@ use hub_core::{
         deliveries::{DeliveryState, Finished, HealthReport, SinkHealth},
         due::{Reading, Stamp},
         outbox::NewOutbound,
-        sending::{Permit, SendAtOnce},
+        sending::{ItemState, Permit, SendAtOnce, Settled},
     },
     time::Clock,
 };
 
 use super::{
     deliveries::finished,
-    scene::{Stage, accept_one, batch, message, outbound, stage},
+    scene::{Stage, accept_one, batch, message, outbound, stage, step_reasons, update},
+    sending::settled,
 };
 use crate::support::database::{Db, START};
 
@@ -29,6 +30,7 @@ contract!("sending": {
     of_one_commit_only_the_first_reply_to_a_person_is_begun => [],
     a_reply_that_comes_again_is_not_begun_again => [],
     a_person_who_writes_in_the_same_commit_is_counted_right => [],
+    a_message_that_was_sent_whole_is_settled_in_one_trip => [],
 });
 
 /// The outcome of a delivery to ann, with replies that may be sent at once. Statements one by one write it when it has `health`.
@@ -178,4 +180,40 @@ async fn a_person_who_writes_in_the_same_commit_is_counted_right(db: &Db) {
         db.sql("DELETE FROM outbox").await;
         db.sql("UPDATE contacts SET recent_sends = ''").await;
     }
+}
+
+async fn a_message_that_was_sent_whole_is_settled_in_one_trip(db: &Db) {
+    let on = stage(db).await;
+    let send = outbound(db, on.bot, "ann", "re", &["text"]);
+    let outcome = outcome(db, &on, "1", vec![send.clone()], false).await;
+    let trace = outcome.trace.id;
+    assert!(finish(db, outcome).await.is_some());
+    let stamp =
+        Stamp { read: Reading { at: Clock::system().instant(), wall: db.store.now() }, followed: None };
+    let sent = |attempts| Settled {
+        attempts,
+        stamp,
+        network_id: Some("n1".to_owned()),
+        trace: Some(update(trace, "reply")),
+        ..settled(&on, &send, send.parts[0].id, ItemState::Sent)
+    };
+    let direct = || db.store.stats().direct.load(Ordering::Relaxed);
+    let before = direct();
+    assert!(!db.store.settle_send(sent(0)).await.unwrap(), "another try has begun");
+    let late = "SELECT state || ' ' || CAST(attempts AS TEXT) FROM outbox";
+    assert_eq!(db.texts(late).await, ["sending 1"]);
+    // Together with a message of the same person.
+    let more = message(db, on.bot, "ann", "more", "more");
+    let (settled, accepted) = futures_util::join!(
+        db.store.settle_send(sent(1)),
+        db.store.accept(batch(&on.lease, None, vec![more]))
+    );
+    assert!(settled.unwrap());
+    accepted.unwrap();
+    assert!(!db.store.settle_send(sent(1)).await.unwrap(), "it is settled");
+    assert!(direct() >= before + 3, "all of it in one trip each");
+    assert_eq!(db.texts("SELECT state FROM outbox WHERE network_id = 'n1'").await, ["sent"]);
+    let messages = "SELECT status FROM messages WHERE network_id = 'n1' AND status_reason IS NULL";
+    assert_eq!(db.texts(messages).await, ["sent"]);
+    assert_eq!(step_reasons(db, trace).await, ["received", "request", "reply"]);
 }

@@ -65,11 +65,12 @@ async fn begin(db: &Db, lease: &Lease, id: OutboxId) -> bool {
         .unwrap()
 }
 
-fn settled(on: &Stage, send: &NewOutbound, id: OutboxId, state: ItemState) -> Settled {
+pub fn settled(on: &Stage, send: &NewOutbound, id: OutboxId, state: ItemState) -> Settled {
     Settled {
         id,
         message_id: send.message_id,
         bot_id: on.bot,
+        parts: i64::try_from(send.parts.len()).unwrap(),
         peer: "ann".into(),
         attempts: 0,
         window_opened_at: Some(START),

@@ -133,6 +133,12 @@ impl From<Option<String>> for Value<'_> {
     }
 }
 
+impl From<IdText> for Value<'_> {
+    fn from(id: IdText) -> Self {
+        Self::Id(Some(id))
+    }
+}
+
 impl<K: Kind> From<Id<K>> for Value<'_> {
     fn from(id: Id<K>) -> Self {
         Self::Id(Some(id.text()))

@@ -5,7 +5,7 @@ mod settle;
 
 pub use at_once::{Permit, SendAtOnce};
 pub use settle::{ItemState, Settled};
-pub(super) use settle::{SETTLE_ITEMS, SETTLE_MESSAGES, gained, item_rows, message_rows, settle};
+pub(super) use settle::{SETTLE_MESSAGES, gained, leading_outcomes, message_rows, settle, settle_items};
 
 use std::{
     collections::{BTreeMap, HashMap},

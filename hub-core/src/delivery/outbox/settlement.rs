@@ -187,6 +187,7 @@ impl Outbox {
             id: item.id,
             message_id: item.message_id,
             bot_id: self.bot.lease.bot_id,
+            parts: item.parts,
             peer: item.peer.clone(),
             attempts: item.attempts + 1,
             window_opened_at: item.window_opened_at,

@@ -27,8 +27,8 @@ mod sqlite;
 
 pub(super) use sqlite::Direct;
 
-/// Commands that are written in one trip. Sends are among them on SQLite only: on PostgreSQL one statement would have to
-/// read what another part of it stores.
+/// Commands that are written in one trip. Of sends, PostgreSQL has only those whose message was sent with them: otherwise a
+/// part of the statement would have to read what another part of it stores.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     accepts: Vec<Arc<Accept>>,
@@ -49,7 +49,7 @@ pub(super) struct Written {
 impl Plain {
     /// The commands of a batch, unless one of them needs more than plain rows, or the clock was set.
     pub(super) fn of(batch: &[Command], backend: &Backend, clock: &StoreClock) -> Option<Self> {
-        let (now, sends) = (clock.read(), matches!(backend, Backend::Sqlite { .. }));
+        let (now, is_sqlite) = (clock.read(), matches!(backend, Backend::Sqlite { .. }));
         let mut plain = Self::default();
         for command in batch {
             match command {
@@ -61,8 +61,13 @@ impl Plain {
                 {
                     plain.finished.push(Arc::clone(one));
                 }
-                Command::BeginSend(one, _) if sends && one.is_plain() => plain.begun.push(Arc::clone(one)),
-                Command::SettleSend(one, _) if sends && one.is_plain() && one.stamp.is_current(now) => {
+                Command::BeginSend(one, _) if is_sqlite && one.is_plain() => {
+                    plain.begun.push(Arc::clone(one))
+                }
+                Command::SettleSend(one, _)
+                    if one.stamp.is_current(now)
+                        && if is_sqlite { one.is_plain() } else { one.is_whole() } =>
+                {
                     plain.settled.push(Arc::clone(one));
                 }
                 _ => return None,

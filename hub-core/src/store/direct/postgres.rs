@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, PgConnection, postgres::PgArguments};
 use super::{Plain, Written};
 use crate::{
     error::Result,
-    id::{BotId, ChannelId, DeliveryId, MessageId},
+    id::{BotId, ChannelId, DeliveryId, IdText, MessageId, OutboxId},
     store::{
         deliveries::{Finished, count_statement, delete_statement_postgres, finish_statement},
         fan_out::{self, Consequences, Joins},
@@ -16,7 +16,10 @@ use crate::{
         inbox::{self, Accept, Seqs, number},
         outbox::{self, LOCK, NewOutbound},
         rows::{Arrays, row},
-        sending::at_once::{self, Candidate, PERMIT, Permit, Permits},
+        sending::{
+            self, Settled,
+            at_once::{self, Candidate, PERMIT, Permit, Permits},
+        },
         traces::{TraceUpdate, update_traces},
     },
     time::Timestamp,
@@ -33,9 +36,9 @@ struct CountRow {
     n: i64,
 }
 
-/// What a trace gains by the outcome of a delivery.
+/// What a trace gains by the outcome of a delivery or a send.
 struct Gain<'a> {
-    delivery: DeliveryId,
+    cause: IdText,
     trace: &'a TraceUpdate,
 }
 
@@ -62,7 +65,7 @@ row!(Answered, |row| {
 });
 
 row!(Gain<'_>, |row| {
-    Text delivery = row.delivery,
+    Text cause = row.cause,
     Text trace = row.trace.id,
     Text status = row.trace.status.map(crate::model::trace::TraceStatus::as_str),
     Number ended = row.trace.ended,
@@ -74,9 +77,11 @@ row!(Gain<'_>, |row| {
 
 /// Writes commands; `None`, and nothing stored, when something is not as it was taken for granted.
 pub(super) async fn commit(conn: &mut PgConnection, plain: &Plain) -> Result<Option<Written>> {
-    let Plain { accepts, finished, .. } = plain;
+    let Plain { accepts, finished, settled, .. } = plain;
+    let (leading, outcomes_of_sends) = sending::leading_outcomes(settled);
     let mut traces = HashSet::new();
-    if !finished.iter().all(|one| traces.insert(one.trace.id)) {
+    let of_sends = outcomes_of_sends.iter().filter_map(|one| one.trace.as_ref());
+    if !finished.iter().map(|one| &one.trace).chain(of_sends).all(|trace| traces.insert(trace.id)) {
         // A statement changes each row once.
         return Ok(None);
     }
@@ -110,20 +115,25 @@ pub(super) async fn commit(conn: &mut PgConnection, plain: &Plain) -> Result<Opt
     if !finished.is_empty() {
         let rows: Vec<&Finished> = finished.iter().map(|one| &**one).collect();
         let gains: Vec<Gain<'_>> =
-            rows.iter().map(|one| Gain { delivery: one.id, trace: &one.trace }).collect();
+            rows.iter().map(|one| Gain { cause: one.id.text(), trace: &one.trace }).collect();
         parts.extend(outcomes(&mut values, &rows));
-        let gains = format!("{} JOIN ended ON ended.id = x.delivery", values.push_rows(&gains));
+        let gains = format!("{} JOIN ended ON ended.id = x.cause", values.push_rows(&gains));
         parts.push(format!("gained AS ({})", update_traces("GREATEST", &gains)));
         parts.extend(replies(&mut values, &rows, &batches));
+    }
+    if !outcomes_of_sends.is_empty() {
+        parts.extend(sends(&mut values, &outcomes_of_sends));
     }
     let has_replies = finished.iter().any(|one| !one.replies.is_empty());
     let of_channels = " UNION ALL SELECT numbered_channel, base, NULL FROM numbered";
     let of_replies = " UNION ALL SELECT delivery, window_opened_at, context_token FROM permitted";
+    let of_sends = " UNION ALL SELECT id, 0, NULL FROM settled";
     let sql = format!(
-        "WITH {} SELECT 'valid', CAST(0 AS BIGINT), CAST(NULL AS TEXT) FROM valid WHERE ok{}{}",
+        "WITH {} SELECT 'valid', CAST(0 AS BIGINT), CAST(NULL AS TEXT) FROM valid WHERE ok{}{}{}",
         parts.join(", "),
         if batches.is_empty() { "" } else { of_channels },
         if has_replies { of_replies } else { "" },
+        if outcomes_of_sends.is_empty() { "" } else { of_sends },
     );
     let query = sqlx::query_as_with(AssertSqlSafe(sql), PgArguments::from(values));
     let found: Vec<(String, i64, Option<String>)> = query.fetch_all(conn).await.map_err(classify)?;
@@ -131,6 +141,7 @@ pub(super) async fn commit(conn: &mut PgConnection, plain: &Plain) -> Result<Opt
         return Ok(None);
     }
     let (mut bases, mut permits) = (BTreeMap::<ChannelId, i64>::new(), Permits::new());
+    let items: Vec<OutboxId> = found.iter().filter_map(|(id, ..)| id.parse().ok()).collect();
     for (id, number, token) in found {
         match (id.parse(), id.parse(), token) {
             (Ok(channel), ..) => drop(bases.insert(channel, number)),
@@ -144,7 +155,8 @@ pub(super) async fn commit(conn: &mut PgConnection, plain: &Plain) -> Result<Opt
     let seqs: Seqs =
         places.into_iter().filter_map(|(key, place)| Some((key, bases.get(&key.0)? + place))).collect();
     let accepted = batches.iter().map(|batch| inbox::stored(batch, &inserted, &seqs)).collect();
-    Ok(Some(Written { accepted, permits, ..Written::default() }))
+    let settled = sending::answers(&items, settled.iter().map(|one| one.id), leading);
+    Ok(Some(Written { accepted, permits, begun: Vec::new(), settled }))
 }
 
 /// Parts of a `WITH` that store outcomes; `ended` has the deliveries for which that was done.
@@ -172,6 +184,23 @@ fn outcomes(values: &mut Arrays, rows: &[&Finished]) -> Vec<String> {
     }
     parts.push(format!("ended AS ({})", ended.join(" UNION ALL ")));
     parts
+}
+
+/// Parts of a `WITH` that store what came of sends, each of a whole message; `settled` has the items for which that was
+/// done.
+fn sends(values: &mut Arrays, outcomes: &[&Settled]) -> Vec<String> {
+    let items = sending::settle_items(&if_valid(&values.push_rows(outcomes)));
+    let gains =
+        outcomes.iter().filter_map(|one| Some(Gain { cause: one.id.text(), trace: one.trace.as_ref()? }));
+    let gains = values.push_rows(&gains.collect::<Vec<_>>());
+    let gains = format!("{gains} JOIN settled ON settled.id = x.cause");
+    vec![
+        format!("settled AS ({items} RETURNING outbox.id, outbox.message_id, x.network)"),
+        "sent_messages AS (UPDATE messages SET network_id = COALESCE(messages.network_id, settled.network),
+            status_reason = NULL, status = 'sent' FROM settled WHERE messages.id = settled.message_id)"
+            .to_owned(),
+        format!("gained_by_sends AS ({})", update_traces("GREATEST", &gains)),
+    ]
 }
 
 /// Parts of a `WITH` that store the replies of outcomes that are in `ended`; `permitted` has those to send at once.

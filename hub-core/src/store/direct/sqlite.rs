@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    id::IdText,
+    id::{IdText, OutboxId},
     secret::Sealed,
     store::{
         backend::BUSY,
@@ -65,6 +65,7 @@ pub(super) struct Texts {
     reply: String,
     permit: String,
     part: String,
+    item: String,
 }
 
 impl Direct {
@@ -89,6 +90,7 @@ impl Direct {
             reply: outbox::insert_messages(&rows::single::<outbox::MessageRow<'_>>(), ""),
             permit: format!("{} {PERMIT}", at_once::count_send(&rows::single::<Candidate<'_>>())),
             part: outbox::insert_parts(&rows::single::<outbox::PartRow<'_>>(), outbox::BEGUN),
+            item: sending::settle_items(&rows::single::<Settled>()),
         };
         Ok(Self { checkpoint: Checkpoint::default(), connection, texts, tail: Tail::default() })
     }
@@ -277,8 +279,9 @@ impl Direct {
             return Ok(Vec::new());
         }
         failpoint!("outbox.settle", called by caller);
-        let (leading, rows) = sending::item_rows(settled);
-        let stored = self.ids(sending::SETTLE_ITEMS[0], &rows)?;
+        let (leading, outcomes) = sending::leading_outcomes(settled);
+        let stored = outcomes.iter().zip(self.store(&self.texts.item, &outcomes)?);
+        let stored: Vec<OutboxId> = stored.filter(|(_, stored)| *stored).map(|(one, _)| one.id).collect();
         let answers = sending::answers(&stored, settled.iter().map(|one| one.id), leading);
         let stored: Vec<&Settled> =
             settled.iter().zip(&answers).filter(|(_, stored)| **stored).map(|(one, _)| &**one).collect();

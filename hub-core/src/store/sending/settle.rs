@@ -11,6 +11,7 @@ use super::{
     super::{
         conn::{Conn, sql},
         due::{Stamp, Step},
+        rows::{self, row},
         traces::TraceUpdate,
     },
     answers, leading,
@@ -54,6 +55,8 @@ pub struct Settled {
     pub message_id: MessageId,
     /// The bot.
     pub bot_id: BotId,
+    /// How many items the message has.
+    pub parts: i64,
     /// The person.
     pub peer: String,
     /// Tries begun so far, this one included: an outcome counts only until another try has begun, by whomever.
@@ -88,6 +91,11 @@ impl Settled {
         !self.uncount && self.close_window.is_none()
     }
 
+    /// Whether its message was sent with it, so that nothing else has to be looked at.
+    pub(in crate::store) fn is_whole(&self) -> bool {
+        self.is_plain() && self.parts == 1 && self.state == ItemState::Sent && self.error.is_none()
+    }
+
     /// Moves its times along with a step of the clock by which they were determined.
     pub(crate) fn follow(&mut self, step: Step) {
         self.due_at = step.moved(self.due_at);
@@ -100,8 +108,9 @@ impl Settled {
 pub(in crate::store) async fn settle(tx: &mut Tx, settled: &[Arc<Settled>]) -> Result<Vec<bool>> {
     failpoint!("outbox.settle");
     let mut conn = tx.conn();
-    let (leading, rows) = item_rows(settled);
-    let stored: Vec<OutboxId> = sql!(conn, values: SETTLE_ITEMS[0], SETTLE_ITEMS[1]; &rows)?;
+    let (leading, outcomes) = leading_outcomes(settled);
+    let settle = |rows: &str| format!("{} RETURNING outbox.id", settle_items(rows));
+    let stored: Vec<OutboxId> = rows::returning(&mut conn, &outcomes, settle).await?;
     let answers = answers(&stored, settled.iter().map(|one| one.id), leading);
     let stored: Vec<&Settled> =
         settled.iter().zip(&answers).filter(|(_, stored)| **stored).map(|(one, _)| &**one).collect();
@@ -137,54 +146,33 @@ pub(in crate::store) fn gained(
     stored.iter().filter_map(gained).collect()
 }
 
-/// Which of the commands count, and the rows of [`SETTLE_ITEMS`], as JSON.
-pub(in crate::store) fn item_rows(settled: &[Arc<Settled>]) -> (Vec<bool>, String) {
-    #[derive(Serialize)]
-    struct Row<'a> {
-        item: OutboxId,
-        tries: i64,
-        now_is: ItemState,
-        due: i64,
-        error: Option<&'a str>,
-        network: Option<&'a str>,
-        unknown: i64,
-        at: i64,
-    }
+/// Which of the commands count, and those of them.
+pub(in crate::store) fn leading_outcomes(settled: &[Arc<Settled>]) -> (Vec<bool>, Vec<&Settled>) {
     let leading = leading(settled, |one| (one.id, one.attempts));
-    let rows: Vec<Row<'_>> = settled
-        .iter()
-        .zip(&leading)
-        .filter(|(_, leads)| **leads)
-        .map(|(one, _)| Row {
-            item: one.id,
-            tries: one.attempts,
-            now_is: one.state,
-            due: one.due_at.as_millis(),
-            error: one.error.as_deref(),
-            network: one.network_id.as_deref(),
-            unknown: i64::from(one.unknown),
-            at: one.stamp.read.wall.as_millis(),
-        })
-        .collect();
-    (leading, json(&rows))
+    let outcomes = settled.iter().zip(&leading).filter(|(_, leads)| **leads).map(|(one, _)| &**one);
+    let outcomes = outcomes.collect();
+    (leading, outcomes)
 }
 
-/// Stores where items stand, out of [`item_rows`], on SQLite and on PostgreSQL; returns of which.
-pub(in crate::store) const SETTLE_ITEMS: [&str; 2] = [
-    "UPDATE outbox SET state = x.now_is, due_at = x.due, last_error = x.error,
-       network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
-    FROM (SELECT value->>'item' AS item, value->>'tries' AS tries, value->>'now_is' AS now_is,
-       value->>'due' AS due, value->>'error' AS error, value->>'network' AS network,
-       value->>'unknown' AS unknown, value->>'at' AS at FROM json_each($1)) AS x
-    WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')
-    RETURNING id",
-    "UPDATE outbox SET state = x.now_is, due_at = x.due, last_error = x.error,
-       network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
-    FROM json_to_recordset($1::json) AS x (item text, tries bigint, now_is text, due bigint, error text,
-       network text, unknown bigint, at bigint)
-    WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')
-    RETURNING id",
-];
+row!(Settled, |one| {
+    Text item = one.id,
+    Number tries = one.attempts,
+    Text now_is = one.state.as_str(),
+    Number due = one.due_at,
+    Text error = one.error.as_deref(),
+    Text network = one.network_id.as_deref(),
+    Number unknown = i64::from(one.unknown),
+    Number at = one.stamp.read.wall,
+});
+
+/// Stores where items stand, out of these rows.
+pub(in crate::store) fn settle_items(rows: &str) -> String {
+    format!(
+        "UPDATE outbox SET state = x.now_is, due_at = x.due, last_error = x.error,
+           network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
+        FROM {rows} WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')"
+    )
+}
 
 /// The rows of [`SETTLE_MESSAGES`], as JSON: for each message its first id of the network, and what was said last.
 pub(in crate::store) fn message_rows(settled: &[&Settled]) -> String {
