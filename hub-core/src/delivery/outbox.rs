@@ -124,7 +124,8 @@ impl Outbox {
         let store = &self.ctx.store;
         {
             let mut state = self.state();
-            state.served = state.busy.clone();
+            let Sending { served, busy, .. } = &mut *state;
+            served.clone_from(busy);
         }
         let items = store.open_items(self.bot.lease.bot_id, &self.rules, store.now(), MAX_PER_ROUND).await?;
         self.state().left_out |= items.len() >= MAX_PER_ROUND as usize;
@@ -167,17 +168,15 @@ impl Outbox {
 
     /// Sends one person's items until one of them has to wait; `true` when none had to.
     async fn send_in_order(&self, items: Vec<OpenItem>) -> bool {
-        // The window as read; sends of this run are counted on top.
-        let mut sent_now = 0;
         for (place, item) in items.iter().enumerate() {
             if self.bot.tasks.stopping() || self.bot.is_expired() {
                 return false;
             }
-            let next = self.send_one(item, sent_now).await;
+            // The window as read; sends of this run are counted on top.
+            let next = self.send_one(item, u32::try_from(place).unwrap_or(u32::MAX)).await;
             if !self.goes_on(next, &items[place..]).await {
                 return false;
             }
-            sent_now += 1;
         }
         true
     }

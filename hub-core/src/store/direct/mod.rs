@@ -23,6 +23,7 @@ mod checkpoint;
 mod commit_log;
 mod entry;
 mod postgres;
+mod sends;
 mod sqlite;
 
 pub(super) use sqlite::Direct;
@@ -62,7 +63,7 @@ impl Plain {
                     plain.finished.push(Arc::clone(one));
                 }
                 Command::BeginSend(one, _) if is_sqlite && one.is_plain() => {
-                    plain.begun.push(Arc::clone(one))
+                    plain.begun.push(Arc::clone(one));
                 }
                 Command::SettleSend(one, _)
                     if one.stamp.is_current(now)
