@@ -30,6 +30,8 @@ async fn scene(reply: &str, parts: usize) -> (World, TestBot, ChannelId) {
 
 /// The person writes, and gets so many messages, the last of them settled.
 async fn answered(hub: &World, bot: &TestBot, channel: ChannelId, text: &str, sent: usize) {
+    // The gap after the last one has passed.
+    hub.jump(SECOND).await;
     hub.say(bot, text);
     hub.until("the reply is settled", async || {
         hub.jump(SECOND).await;
