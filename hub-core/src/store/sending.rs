@@ -19,6 +19,7 @@ use super::{
     conn::{Conn, sql},
     due::LONGEST_WAIT,
     leases::Lease,
+    outbox::NewOutbound,
     pieces::{self, Piece, piece_end},
 };
 use crate::{
@@ -81,6 +82,36 @@ pub struct OpenItem {
     pub window_closed: Option<String>,
     /// When the person was last sent something, as [`RecentSends`](crate::bots::pacing::RecentSends) reads it.
     pub recent_sends: Option<String>,
+}
+
+impl OpenItem {
+    /// An item of a message as it is stored, without what is read of its person; `None` when there is none at this place.
+    pub(crate) fn new(message: &NewOutbound, place: usize) -> Option<Self> {
+        let part = message.parts.get(place)?;
+        Some(Self {
+            id: part.id,
+            message_id: message.message_id,
+            trace_id: message.trace_id,
+            dedupe_key: message.dedupe_key.clone(),
+            peer: message.peer.clone(),
+            part: i64::try_from(place).unwrap_or(i64::MAX),
+            parts: i64::try_from(message.parts.len()).unwrap_or(i64::MAX),
+            client_id: part.client_id.clone(),
+            text: part.text.clone(),
+            media_id: part.file.as_ref().map(|file| file.id),
+            state: ItemState::Queued,
+            attempts: 0,
+            unknowns: 0,
+            due_at: message.now,
+            expires_at: message.expires_at,
+            context_token: None,
+            private: message.private.clone(),
+            window_opened_at: None,
+            window_sends: None,
+            window_closed: None,
+            recent_sends: None,
+        })
+    }
 }
 
 /// A try that is about to be made.

@@ -9,7 +9,7 @@ use crate::{
     network::WindowRules,
     store::{
         outbox::NewOutbound,
-        sending::{ItemState, OpenItem, Permit, SendAtOnce},
+        sending::{OpenItem, Permit, SendAtOnce},
     },
     time::Timestamp,
 };
@@ -109,29 +109,10 @@ impl Drop for Turn {
 /// The first item of replies as it was stored, and whether it is all of them.
 fn first_item(replies: &[NewOutbound], permit: Permit) -> Option<(OpenItem, bool)> {
     let reply = replies.first()?;
-    let part = reply.parts.first()?;
     let item = OpenItem {
-        id: part.id,
-        message_id: reply.message_id,
-        trace_id: reply.trace_id,
-        dedupe_key: reply.dedupe_key.clone(),
-        peer: reply.peer.clone(),
-        part: 0,
-        parts: i64::try_from(reply.parts.len()).unwrap_or(i64::MAX),
-        client_id: part.client_id.clone(),
-        text: part.text.clone(),
-        media_id: None,
-        state: ItemState::Queued,
-        attempts: 0,
-        unknowns: 0,
-        due_at: reply.now,
-        expires_at: reply.expires_at,
         context_token: Some(permit.context_token),
-        private: None,
         window_opened_at: Some(permit.window_opened_at),
-        window_sends: None,
-        window_closed: None,
-        recent_sends: None,
+        ..OpenItem::new(reply, 0)?
     };
     Some((item, replies.len() == 1 && reply.parts.len() == 1))
 }

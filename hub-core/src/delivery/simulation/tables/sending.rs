@@ -66,32 +66,9 @@ impl Tables {
             return false;
         }
         self.keys.insert(key, new.message_id);
-        for (place, part) in (0..).zip(&new.parts) {
-            let open = OpenItem {
-                id: part.id,
-                message_id: new.message_id,
-                trace_id: new.trace_id,
-                dedupe_key: new.dedupe_key.clone(),
-                peer: new.peer.clone(),
-                part: place,
-                parts: i64::try_from(new.parts.len()).unwrap_or(1),
-                client_id: part.client_id.clone(),
-                text: part.text.clone(),
-                media_id: None,
-                state: ItemState::Queued,
-                attempts: 0,
-                unknowns: 0,
-                due_at: new.now,
-                expires_at: new.expires_at,
-                context_token: None,
-                private: None,
-                window_opened_at: None,
-                window_sends: None,
-                window_closed: None,
-                recent_sends: None,
-            };
-            self.outbox
-                .insert(part.id, Item { open, bot: new.bot_id, place: self.outbox.len(), state: None });
+        for open in (0..).map_while(|place| OpenItem::new(new, place)) {
+            let place = self.outbox.len();
+            self.outbox.insert(open.id, Item { open, bot: new.bot_id, place, state: None });
         }
         true
     }
