@@ -61,7 +61,7 @@ async fn notify_new(ctx: &Context, reported: &mut Reported) -> Result<()> {
     // The clock may have been set back since.
     let since = reported.looked_at.min(now) - WINDOW;
     reported.rows.retain(|_, at| *at > since);
-    for (id, subject, at) in ctx.store.read().await?.revocations().since(since).await? {
+    for (id, subject, at) in ctx.store.read_tables().await?.revocations().since(since).await? {
         // What a newer version revokes is nothing that this one serves.
         if reported.rows.insert(id, at).is_none()
             && let Ok(revoked) = subject.parse()

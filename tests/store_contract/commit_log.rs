@@ -50,7 +50,7 @@ async fn the_log_is_flushed_before_a_read() {
 }
 
 #[tokio::test]
-async fn what_clients_wait_for_goes_to_the_tables() {
+async fn what_is_read_at_once_goes_to_the_tables() {
     let db = Db::claimed().await;
     let on = stage(&db).await;
     for (key, is_read_at_once, logged) in [("1", true, 0), ("2", false, 1), ("3", true, 0)] {

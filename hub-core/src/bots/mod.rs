@@ -181,8 +181,8 @@ impl<'h> Bots<'h> {
         if !done {
             return Err(login_expired());
         }
-        self.ctx.node.wake.hint(Hint::Bot(id));
         self.notify_bot(id, bot.status);
+        self.ctx.node.wake.hint(Hint::Bot(id));
         if is_told {
             self.ctx.node.wake.hint(Hint::AppEvents);
         }

@@ -12,7 +12,7 @@ use super::{
     bots::Bots,
     job::Job,
     queue::Queue,
-    routing::{Known, Routed, RoutedDelivery, RoutedWork, Router, lane_of, status_of},
+    routing::{Known, Routed, RoutedChannel, RoutedDelivery, Router, lane_of, log_row, status_of},
     work_store::WorkStore,
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     invariants::invariant,
     model::sinks::SinkKey,
     network::{Batch, InboundMessage, MessageClass, MessageKind},
-    node::Node,
+    node::{LogEntry, Node},
     store::inbox::{Accept, Accepted},
     time::Clock,
     wake::Hint,
@@ -132,7 +132,7 @@ impl Inbox {
             config_rev: channels.config_rev,
             cursor: batch.cursor.clone(),
             now,
-            is_read_at_once: channels.channels.iter().any(|one| self.node.live.feed(one.id).is_some()),
+            is_read_at_once: channels.channels.iter().any(|one| self.node.live.has_ilink_polls(one.id)),
             messages,
         };
         match self.store.accept(accept).await {
@@ -154,7 +154,7 @@ impl Inbox {
                 if batch.messages.iter().any(|message| !message.media.is_empty()) {
                     bot.media_ready.notify_one();
                 }
-                self.dispatch(bot, routed, &stored);
+                self.dispatch(bot, &batch.messages, routed, &stored);
                 Ok(Some(Intake::Done))
             }
             Ok(Accepted::Fenced) => Ok(Some(Intake::Lost)),
@@ -165,8 +165,8 @@ impl Inbox {
             }
             Err(error) => {
                 if error.code() == ErrorCode::Unavailable {
-                    let work = routed.iter().flat_map(|routed| &routed.work).flatten();
-                    let deliveries = work.flat_map(|work| &work.deliveries);
+                    let channels = routed.iter().flat_map(|routed| &routed.channels);
+                    let deliveries = channels.flat_map(|one| &one.deliveries);
                     unloaded.add_uncertain(deliveries.filter(|one| one.held).map(|one| one.id));
                     self.bots.scan_later(bot.lease.bot_id);
                 }
@@ -207,31 +207,37 @@ impl Inbox {
     fn numbers_grow(&self, bot: &BotWork, routed: &[Routed], stored: &[Option<Vec<i64>>]) -> bool {
         let mut last = bot.seqs.lock().unwrap_or_else(PoisonError::into_inner);
         let numbered = routed.iter().zip(stored).filter_map(|(routed, seqs)| Some((routed, seqs.as_ref()?)));
-        numbered.flat_map(|(routed, seqs)| routed.work.iter().zip(seqs)).all(|(work, &seq)| {
-            let Some(work) = work.as_ref().filter(|_| seq > 0) else { return true };
-            let (channel_id, violations) = (work.channel.id, &self.node.violations);
+        let taken = numbered.flat_map(|(routed, seqs)| routed.channels.iter().zip(seqs));
+        taken.filter(|(_, seq)| **seq > 0).all(|(routed, &seq)| {
+            let (channel_id, violations) = (routed.channel.id, &self.node.violations);
             let before = last.insert(channel_id, seq).unwrap_or(0);
             invariant!(violations, before < seq, "a channel's cursor grows", %channel_id, before, seq)
         })
     }
 
-    /// After the commit: what this node holds goes into its lanes.
-    fn dispatch(&self, bot: &BotWork, routed: Vec<Routed>, stored: &[Option<Vec<i64>>]) {
+    /// After the commit: clients of channels get the messages, and what this node holds goes into its lanes.
+    fn dispatch(
+        &self,
+        bot: &BotWork,
+        messages: &[InboundMessage],
+        routed: Vec<Routed>,
+        stored: &[Option<Vec<i64>>],
+    ) {
         let (mut pushed, mut notifies_apps) = (false, false);
-        for (routed, seqs) in routed.into_iter().zip(stored) {
+        for ((message, routed), seqs) in messages.iter().zip(routed).zip(stored) {
             let Some(seqs) = seqs else { continue };
             notifies_apps |= routed.notifies_apps;
             let message_id = routed.content.message_id;
             self.node.events.notify(Event::Message { bot_id: bot.lease.bot_id, message_id });
-            for (channel_id, seq) in routed.channels.iter().zip(seqs).filter(|(_, seq)| **seq > 0) {
-                if self.node.live.committed(*channel_id, *seq) {
-                    self.node.wake.hint(Hint::Log(*channel_id));
-                }
-            }
-            for (work, seq) in routed.work.into_iter().zip(seqs) {
-                let Some(RoutedWork { trace_id, channel, channel_text, deliveries }) = work else { continue };
-                if *seq == 0 {
-                    continue;
+            for (taken, seq) in routed.channels.into_iter().zip(seqs).filter(|(_, seq)| **seq > 0) {
+                let RoutedChannel { trace_id, channel, text, deliveries } = taken;
+                let entry = || {
+                    let row = log_row(&routed.content, message, text.clone(), *seq)?;
+                    let token = routed.content.context_token.as_ref();
+                    LogEntry::new(row, token, &[], (bot.lease.bot_id, channel.id), self.store.now()).ok()
+                };
+                if self.node.live.committed(channel.id, *seq, entry) {
+                    self.node.wake.hint(Hint::Log(channel.id));
                 }
                 for RoutedDelivery { id, sink, .. } in deliveries.into_iter().filter(|one| one.held) {
                     let job = Job {
@@ -246,7 +252,7 @@ impl Inbox {
                         first_attempt: None,
                         is_followed: false,
                         target_url: None,
-                        channel_text: channel_text.clone(),
+                        channel_text: text.clone(),
                         content: Arc::clone(&routed.content),
                         media: Vec::new(),
                     };

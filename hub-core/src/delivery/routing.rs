@@ -9,7 +9,7 @@ use crate::{
     delivery::channels::{BotChannels, ChannelRuntime, Route, RouteInput},
     id::{ChannelId, DeliveryId, Ids, MessageId, TraceId},
     model::{
-        message::MessageStatus,
+        message::{Direction, MessageStatus},
         private,
         sinks::{Ordering, SinkId, SinkKey},
         trace::{Step, StepDetail, StepKind, StepName, TraceStatus, steps_text},
@@ -19,7 +19,9 @@ use crate::{
     secret::{Sealer, Secret},
     store::{
         app_events::NewAppEvent,
+        deliveries::JobMessage,
         inbox::{AcceptMessage, AcceptRoute, ContactUpdate, MessageRow, NewDelivery, Taken},
+        log::LogRow,
         media::NewInboundMedia,
         traces::NewTrace,
     },
@@ -40,19 +42,18 @@ pub(super) struct Known {
 /// A message that was routed, kept until its commit.
 pub(super) struct Routed {
     pub content: Arc<Content>,
-    /// Where it was routed, whether taken or not.
-    pub channels: Vec<ChannelId>,
     /// Whether an app gets an event for it.
     pub notifies_apps: bool,
-    /// One entry per channel; `None` where no sink has anything to do.
-    pub work: Vec<Option<RoutedWork>>,
+    /// Where it was routed, whether taken or not.
+    pub channels: Vec<RoutedChannel>,
 }
 
-/// What a channel's sinks have to do.
-pub(super) struct RoutedWork {
+/// A message in a channel, and what the sinks have to do about it.
+pub(super) struct RoutedChannel {
     pub trace_id: TraceId,
     pub channel: Arc<ChannelRuntime>,
-    pub channel_text: Option<String>,
+    /// The text as the channel sees it, where that differs.
+    pub text: Option<String>,
     pub deliveries: Vec<RoutedDelivery>,
 }
 
@@ -108,12 +109,7 @@ impl Router {
             sent_at: message.sent_at,
             created_at: now,
         };
-        let mut routed = Routed {
-            content: Arc::clone(&content),
-            channels: Vec::new(),
-            notifies_apps: false,
-            work: Vec::new(),
-        };
+        let mut routed = Routed { content: Arc::clone(&content), notifies_apps: false, channels: Vec::new() };
         if message.class != MessageClass::User {
             let trace =
                 (message.class == MessageClass::Quarantined).then(|| self.quarantine_trace(bot, id, now));
@@ -143,35 +139,31 @@ impl Router {
             };
             let decided = channel.route(&input);
             let trace_id: TraceId = self.ids.next();
-            let (taken, work) = match &decided {
-                Route::Skipped { .. } => (None, None),
+            let mut work =
+                RoutedChannel { trace_id, channel: Arc::clone(channel), text: None, deliveries: Vec::new() };
+            let taken = match &decided {
+                Route::Skipped { .. } => None,
                 Route::Passed { content: text } => {
-                    let channel_text = (*text != content.text).then(|| (*text).to_owned());
+                    work.text = (*text != content.text).then(|| (*text).to_owned());
                     let delivery = |sink| RoutedDelivery {
                         id: self.ids.next(),
                         sink,
                         held: claims(SinkKey { channel: channel.id, sink }),
                     };
-                    let deliveries: Vec<_> = channel.sinks().map(delivery).collect();
+                    work.deliveries.extend(channel.sinks().map(delivery));
                     let new = |one: &RoutedDelivery| NewDelivery {
                         id: one.id,
                         sink: one.sink,
                         lane: lane_of(channel, &content, one.sink, one.id),
                         claim: if one.held { bot.lease.fence } else { 0 },
                     };
-                    let taken = Taken {
-                        content: channel_text.clone(),
-                        deliveries: deliveries.iter().map(new).collect(),
-                    };
-                    let work =
-                        RoutedWork { trace_id, channel: Arc::clone(channel), channel_text, deliveries };
-                    (Some(taken), Some(work).filter(|work| !work.deliveries.is_empty()))
+                    let deliveries = work.deliveries.iter().map(new).collect();
+                    Some(Taken { content: work.text.clone(), deliveries })
                 }
             };
             let trace = self.first_trace(bot, id, trace_id, channel, &decided, message, now);
             routes.push(AcceptRoute { channel_id: channel.id, trace, taken });
-            routed.channels.push(channel.id);
-            routed.work.push(work);
+            routed.channels.push(work);
         }
         // Traces of apps have no channel, and follow those of the channels.
         let (apps, traces) = self.notify_apps(bot, channels, &content, now);
@@ -337,6 +329,37 @@ impl Router {
 /// A trace that belongs to no channel, on its way into the store.
 fn without_channel(trace: NewTrace) -> AcceptRoute {
     AcceptRoute { channel_id: ChannelId::from_u128(0), trace, taken: None }
+}
+
+/// A message as its channel's log has it, but for what is sealed; `None` if it has files, as only the store knows how
+/// far these are.
+pub(super) fn log_row(
+    content: &Content,
+    message: &InboundMessage,
+    channel_content: Option<String>,
+    seq: i64,
+) -> Option<LogRow> {
+    (!content.has_media).then(|| LogRow {
+        seq,
+        channel_content,
+        direction: Direction::Inbound,
+        to_user_id: clean(&message.to_user_id),
+        network_id: message.network_id.as_deref().map(clean),
+        message: JobMessage {
+            message_id: content.message_id,
+            from_user_id: content.from_user_id.clone(),
+            user_name: content.user_name.clone(),
+            peer: content.peer.clone(),
+            session_id: content.session_id.clone(),
+            group_id: content.group_id.clone(),
+            kind: content.kind,
+            content: content.text.clone(),
+            items: content.items.clone(),
+            quoted: content.quote.as_ref().map(crate::text::json),
+            private: None,
+            sent_at: content.sent_at,
+        },
+    })
 }
 
 /// What has to stay in order: the conversation, or nothing. A model always answers in order.

@@ -15,7 +15,7 @@ use crate::{
         private,
     },
     network::{Quote, items},
-    secret::Sealer,
+    secret::{Sealer, Secret},
     store::log::LogRow,
     time::Timestamp,
 };
@@ -86,14 +86,28 @@ impl LogEntry {
     pub(crate) fn open(
         row: LogRow,
         media: &[MediaView],
-        (bot_id, channel_id): (BotId, ChannelId),
+        place: (BotId, ChannelId),
         sealer: &Sealer,
+        now: Timestamp,
+    ) -> Result<Self> {
+        let token = private::context_token(sealer, row.message.message_id, row.message.private.as_ref())?;
+        Self::new(row, token.as_ref(), media, place, now)
+    }
+
+    /// Renders a row with its files, and the network's permission to reply.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` for a damaged row.
+    pub(crate) fn new(
+        row: LogRow,
+        token: Option<&Secret>,
+        media: &[MediaView],
+        (bot_id, channel_id): (BotId, ChannelId),
         now: Timestamp,
     ) -> Result<Self> {
         let LogRow { seq, channel_content, direction, to_user_id, network_id, message } = row;
         let id = message.message_id;
-        let token = private::context_token(sealer, id, message.private.as_ref())?;
-        let token = token.as_ref().map_or("", |token| token.expose());
+        let token = token.map_or("", Secret::expose);
         let quoted =
             message.quoted.as_deref().map(serde_json::from_str).transpose().map_err(Error::internal)?;
         // The name that an outbound message has is its receiver's.

@@ -153,6 +153,14 @@ impl Feed {
         Self { channel_id, bot_id, head: watch::Sender::default(), recent: tokio::sync::Mutex::default() }
     }
 
+    /// A commit stored an entry. It is left out when the one before it is not here, or a client reads a page: then this
+    /// one is read from the store, too.
+    pub(crate) fn add(&self, entry: LogEntry) {
+        if let Ok(mut recent) = self.recent.try_lock() {
+            recent.add(Arc::new(entry));
+        }
+    }
+
     /// A commit gave out this number.
     pub(crate) fn advance(&self, seq: i64) {
         self.head.send_if_modified(|head| {
@@ -181,7 +189,7 @@ impl Feed {
     }
 }
 
-/// The newest entries, as far as some client has read them: what follows `from`, up to `to`.
+/// The newest entries, as far as they were committed here or some client has read them: what follows `from`, up to `to`.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     from: i64,
@@ -204,6 +212,14 @@ impl Recent {
     /// Where the entries end.
     pub(crate) const fn end(&self) -> i64 {
         self.to
+    }
+
+    /// Adds the newest entry of the log.
+    fn add(&mut self, entry: Arc<LogEntry>) {
+        let position = entry.seq - 1;
+        if self.to == position || self.entries.is_empty() && self.to < position {
+            self.extend(position, &[entry]);
+        }
     }
 
     /// Adds a page that follows a position; what does not reach up to it is forgotten.

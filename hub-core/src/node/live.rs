@@ -14,6 +14,7 @@ use crate::{
     error::Result,
     id::{BotId, ChannelId},
     node::{
+        LogEntry,
         connected::Connected,
         feed::Feed,
         places::{Places, Taking, too_many},
@@ -64,6 +65,8 @@ struct Listened {
     feed: Arc<Feed>,
     sockets: Vec<Arc<Connected>>,
     polls: usize,
+    /// Those of them that are of clients of the iLink sink.
+    ilink_polls: usize,
 }
 
 impl fmt::Debug for Live {
@@ -104,10 +107,23 @@ impl Live {
         listened.map_or_else(Default::default, |one| (one.feed.head.borrow().seq, one.sockets.clone()))
     }
 
-    /// A commit gave out this number: wakes the clients here, and says whether other nodes have any.
-    pub(crate) fn committed(&self, channel: ChannelId, seq: i64) -> bool {
-        let feed = self.open().feeds.get(&channel).map(|listened| Arc::clone(&listened.feed));
-        if let Some(feed) = feed {
+    /// Whether a client of a channel's iLink sink waits here: it reads the tables when it is woken.
+    pub(crate) fn has_ilink_polls(&self, channel: ChannelId) -> bool {
+        self.open().feeds.get(&channel).is_some_and(|listened| listened.ilink_polls > 0)
+    }
+
+    /// A commit stored what this number has: wakes the clients here, and says whether other nodes have any. Without the
+    /// entry the clients read it from the store.
+    pub(crate) fn committed(
+        &self,
+        channel: ChannelId,
+        seq: i64,
+        entry: impl FnOnce() -> Option<LogEntry>,
+    ) -> bool {
+        if let Some(feed) = self.feed(channel) {
+            if let Some(entry) = entry() {
+                feed.add(entry);
+            }
             feed.advance(seq);
         }
         self.0.elsewhere.read().unwrap_or_else(PoisonError::into_inner).contains_key(&channel)
@@ -150,13 +166,11 @@ impl Live {
         self.0.elsewhere.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that everything up to a number was taken; stored in a moment.
+    /// Notes that everything up to a number was taken; stored within a second.
     pub(crate) fn acknowledge(&self, channel: ChannelId, seq: i64) {
         let mut acks = lock(&self.0.acks);
         let known = acks.entry(channel).or_insert(0);
         *known = (*known).max(seq);
-        drop(acks);
-        self.0.work.notify_one();
     }
 
     /// What was acknowledged and may not be stored yet.
@@ -200,11 +214,12 @@ impl Live {
         self.open().feeds.get(&channel).map(|listened| Arc::clone(&listened.feed))
     }
 
+    /// Whether no client listens, and all acknowledgements are stored.
     pub(crate) fn is_idle(&self) -> bool {
-        self.open().feeds.is_empty()
+        self.open().feeds.is_empty() && lock(&self.0.acks).is_empty()
     }
 
-    /// Waits until there is something to store, to look at or to tell.
+    /// Waits until there is something to look at or to tell.
     pub(crate) async fn work(&self) {
         self.0.work.notified().await;
     }
@@ -260,6 +275,7 @@ impl Live {
             feed: Arc::new(Feed::new(client.channel_id, client.bot_id)),
             sockets: Vec::new(),
             polls: 0,
+            ilink_polls: 0,
         });
         let feed = Arc::clone(&listened.feed);
         if let Some(connected) = &socket {
@@ -267,14 +283,15 @@ impl Live {
             open.sockets += 1;
         } else {
             listened.polls += 1;
+            listened.ilink_polls += usize::from(client.ilink.is_some());
             open.polls += 1;
         }
         if is_new {
             open.unannounced.insert(client.channel_id);
             self.0.work.notify_one();
         }
-        let place = Place { live: self.clone(), channel_id: client.channel_id, socket, _taking: taking };
-        Ok((feed, place))
+        let (channel_id, is_ilink) = (client.channel_id, client.ilink.is_some());
+        Ok((feed, Place { live: self.clone(), channel_id, socket, is_ilink, _taking: taking }))
     }
 }
 
@@ -285,6 +302,7 @@ pub(crate) struct Place {
     channel_id: ChannelId,
     /// `None` for a poll.
     socket: Option<Arc<Connected>>,
+    is_ilink: bool,
     _taking: Option<Taking>,
 }
 
@@ -298,6 +316,7 @@ impl Drop for Place {
             open.sockets -= 1;
         } else {
             listened.polls -= 1;
+            listened.ilink_polls -= usize::from(self.is_ilink);
             open.polls -= 1;
         }
         if listened.sockets.is_empty() && listened.polls == 0 {

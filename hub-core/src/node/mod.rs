@@ -14,6 +14,7 @@ pub(crate) mod reader;
 pub(crate) mod seats;
 pub(crate) mod typists;
 
+pub use entry::LogEntry;
 pub use ilink_polls::IlinkPolls;
 pub use live::Live;
 pub use owners::Owners;

@@ -40,7 +40,7 @@ pub struct Accept {
     pub cursor: Option<String>,
     /// When it came.
     pub now: Timestamp,
-    /// Whether clients of a channel wait for it: they read it as soon as it is committed.
+    /// Whether clients wait who read the tables as soon as it is committed.
     pub is_read_at_once: bool,
     /// Oldest first.
     pub messages: Vec<AcceptMessage>,

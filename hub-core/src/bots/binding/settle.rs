@@ -63,8 +63,9 @@ impl Bots<'_> {
             other => other,
         };
         if let Some(bot) = settled? {
-            self.ctx.node.wake.hint(Hint::Bot(bot));
+            // Before the hint: the bot may be online at once.
             self.notify_bot(bot, if bot == new_id { BotStatus::Pending } else { BotStatus::Connecting });
+            self.ctx.node.wake.hint(Hint::Bot(bot));
         }
         Ok(())
     }
@@ -107,8 +108,8 @@ impl Bots<'_> {
             })
             .await?;
         for bot in resumed {
-            self.ctx.node.wake.hint(Hint::Bot(bot));
             self.notify_bot(bot, BotStatus::Connecting);
+            self.ctx.node.wake.hint(Hint::Bot(bot));
         }
         Ok(())
     }

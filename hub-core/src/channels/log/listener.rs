@@ -235,7 +235,7 @@ impl Listener {
     }
 
     /// Acknowledges everything up to a number: clients of the channel that name no start continue after it. Stored
-    /// within a moment; if the process ends before that, messages are repeated and none is lost.
+    /// within a second; if the process ends before that, messages are repeated and none is lost.
     ///
     /// # Errors
     /// `INVALID_PARAMS` for a number the log has not given out.

@@ -33,7 +33,7 @@ mod tests;
 mod watch;
 
 pub use crate::node::{
-    entry::LogEntry,
+    LogEntry,
     feed::{ChannelState, Ended},
     live::{Audience, Live},
     reader::PAGE,

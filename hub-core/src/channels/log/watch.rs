@@ -1,5 +1,5 @@
 //! Keeps this node's clients up to date: looks at their channels when something was said of them, and once a
-//! second in any case; stores what they acknowledged; tells other nodes who listens here.
+//! second in any case; stores then what they acknowledged; tells other nodes who listens here.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -16,9 +16,9 @@ use crate::{
     wake::Hint,
 };
 
-/// Time between two looks at everything.
+/// Time between two looks at everything, and two commits of what was acknowledged.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// What comes within this time is stored, looked at and told together.
+/// What comes within this time is looked at and told together.
 const COLLECT: Duration = Duration::from_millis(50);
 /// How often the channels with clients are announced to other nodes.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(10);
@@ -68,12 +68,12 @@ impl Watch {
             if now >= look_at {
                 self.live.refresh_all();
                 look_at = now + POLL_INTERVAL;
+                self.report(
+                    "acknowledgements could not be stored; they are tried again",
+                    self.store_acks().await,
+                );
             }
             self.report("looking at channels failed", self.look().await);
-            self.report(
-                "acknowledgements could not be stored; they are tried again",
-                self.store_acks().await,
-            );
             if self.ctx.store.is_shared() {
                 self.report(
                     "channels with clients could not be announced",

@@ -84,7 +84,7 @@ impl Direct {
     }
 
     /// Whether these commands may go into the log. What replies and sends change is read again at once, and so is what
-    /// clients wait for: the log would only be written in addition.
+    /// some clients wait for: the log would only be written in addition.
     pub(super) fn may_append(&self, plain: &Plain) -> Result<bool> {
         let messages = plain.accepts.iter().map(|batch| batch.messages.len());
         let fits = messages.sum::<usize>() + plain.finished.len() < LARGE_COMMIT
