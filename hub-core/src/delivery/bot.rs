@@ -169,11 +169,13 @@ impl BotWork {
         held && store.work(lease).await.is_ok_and(|work| work.is_none())
     }
 
-    /// Records the failure of a poll in the bot's row.
-    pub(super) async fn note_poll_failure(&self, failure: &str) {
-        if let Err(error) = self.ctx.store.note_poll(&self.lease, failure.to_owned()).await {
-            self.report("a poll's failure could not be noted", &error);
+    /// Records the failure of a poll in the bot's row. Returns whether it could.
+    pub(super) async fn note_poll_failure(&self, failure: &str) -> bool {
+        let noted = self.ctx.store.note_poll(&self.lease, failure.to_owned()).await;
+        if let Err(error) = &noted {
+            self.report("a poll's failure could not be noted", error);
         }
+        noted.is_ok()
     }
 
     /// Runs a part of the bot's work. If it panics, all of its work starts over.

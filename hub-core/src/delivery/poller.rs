@@ -81,8 +81,8 @@ struct Poller {
     rushed: u32,
     last_answer: Instant,
     last_note: Option<Instant>,
-    /// Whether the bot's row shows a failure that no answer has followed.
-    failed: bool,
+    /// The failure that the bot's row shows; no answer has followed it.
+    failure: Option<String>,
     /// When the announcement is due again, and the pause after its next failure.
     announce_at: Option<Instant>,
     announce_pause: Duration,
@@ -108,7 +108,7 @@ pub(super) fn start(
         rushed: 0,
         last_answer: now,
         last_note: None,
-        failed: false,
+        failure: None,
         announce_at: Some(now),
         announce_pause: ANNOUNCE_PAUSE.0,
     };
@@ -215,7 +215,7 @@ impl Poller {
             self.last_answer = now;
         }
         let note = answered && self.last_note.is_none_or(|last| now.since(last) >= NOTE_INTERVAL);
-        if !batch.messages.is_empty() || moved || (answered && self.failed) {
+        if !batch.messages.is_empty() || moved || (answered && self.failure.is_some()) {
             let cursor = batch.cursor.clone();
             let span = spans::poll_batch(self.bot.lease.bot_id, batch.messages.len());
             let intake = self.inbox.accept(&self.bot, batch).instrument(span).await?;
@@ -223,7 +223,7 @@ impl Poller {
                 return Ok(intake);
             }
             self.last_note = Some(now);
-            self.failed = false;
+            self.failure = None;
             if let Some(cursor) = cursor {
                 self.cursor = cursor;
             }
@@ -256,9 +256,12 @@ impl Poller {
     async fn back_off(&mut self, error: &NetworkError) {
         self.errors += 1;
         tracing::debug!(bot_id = %self.bot.lease.bot_id, %error, in_a_row = self.errors, "a poll failed");
-        self.failed = true;
-        self.bot.note_poll_failure(&error.to_string()).await;
-        self.degrade_when_silent(&error.to_string()).await;
+        let failure = error.to_string();
+        // The bots of a network that is away fail again and again, and all of them in the same way.
+        if self.failure.as_ref() != Some(&failure) && self.bot.note_poll_failure(&failure).await {
+            self.failure = Some(failure.clone());
+        }
+        self.degrade_when_silent(&failure).await;
         let asked = match error {
             NetworkError::Throttled { retry_after, .. } => retry_after.unwrap_or_default(),
             _ => Duration::ZERO,
@@ -341,6 +344,7 @@ impl Poller {
         if !self.bot.is_status_known() {
             // A request to reconnect: as at the start of polling.
             self.bot.set_status(BotStatus::Connecting, None).await;
+            self.failure = None;
             self.announce_at = Some(now);
         }
         if !silent && self.announce_at.is_none_or(|at| now < at) {

@@ -18,6 +18,8 @@ use http::{HeaderMap, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::{Body, Frame, SizeHint};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use rustls::{ClientConfig, RootCertStore, client::Resumption};
+use rustls_platform_verifier::BuilderVerifierExt;
 
 use super::{
     Answer, Call, EgressConfig, EgressError, EgressFault, Reader, Resolver,
@@ -40,6 +42,8 @@ const READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// Connections kept per host: as many as requests may be in flight, since channels often share a receiver and a
 /// connection that is closed between two messages costs more than the message.
 const MAX_IDLE_PER_HOST: usize = 128;
+/// TLS sessions that a client without earlier ones keeps: there may be one client for each bot.
+const FRESH_SESSIONS: usize = 16;
 /// Most headers of an answer, and their bytes together.
 const MAX_ANSWER_HEADERS: usize = 100;
 const MAX_ANSWER_HEADER_BYTES: u32 = 32 * 1024;
@@ -52,23 +56,39 @@ tokio::task_local! {
     static PORT: u16;
 }
 
-/// Builds a client; names are resolved under the rules, or freely when it is not `ruled`. A machine without
-/// certificates of its own, a slim container for example, gets the ones that are built in.
-pub(super) fn build(config: &Arc<EgressConfig>, ruled: bool) -> Result<reqwest::Client> {
-    // An error says that a provider is set already, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    settings(config, ruled).build().or_else(|error| {
-        tracing::warn!(%error, "this machine's CA certificates cannot be read; the built-in ones are used");
-        let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
-        let roots: Vec<_> = roots.filter_map(|root| reqwest::Certificate::from_der(root).ok()).collect();
-        settings(config, ruled).tls_certs_only(roots).build().map_err(Error::internal)
-    })
+/// The TLS of all clients, so that the CA certificates of this machine are read and kept once. A machine without any,
+/// a slim container for example, gets the ones that are built in.
+pub(super) fn tls() -> Result<ClientConfig> {
+    let builder = || {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()
+    };
+    let mut tls = match builder().and_then(BuilderVerifierExt::with_platform_verifier) {
+        Ok(verified) => verified.with_no_client_auth(),
+        Err(error) => {
+            tracing::warn!(%error, "this machine's CA certificates cannot be read; the built-in ones are used");
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
+            builder().map_err(Error::internal)?.with_root_certificates(roots).with_no_client_auth()
+        }
+    };
+    tls.alpn_protocols = vec!["h2".into(), "http/1.1".into()];
+    Ok(tls)
 }
 
+/// The same TLS without what earlier connections left, so that certificates are checked again.
+pub(super) fn forgetful(tls: &ClientConfig) -> ClientConfig {
+    let mut tls = tls.clone();
+    tls.resumption = Resumption::in_memory_sessions(FRESH_SESSIONS);
+    tls
+}
+
+/// Builds a client; names are resolved under the rules, or freely when it is not `ruled`.
 #[expect(clippy::disallowed_methods, reason = "the one place that builds a client")]
-fn settings(config: &Arc<EgressConfig>, ruled: bool) -> reqwest::ClientBuilder {
+pub(super) fn build(config: &Arc<EgressConfig>, tls: ClientConfig, ruled: bool) -> Result<reqwest::Client> {
     let (rules, resolver) = (ruled.then(|| Arc::clone(config)), config.resolver.clone());
-    reqwest::Client::builder()
+    let client = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
@@ -80,7 +100,8 @@ fn settings(config: &Arc<EgressConfig>, ruled: bool) -> reqwest::ClientBuilder {
         .tcp_nodelay(true)
         .http1_max_headers(MAX_ANSWER_HEADERS)
         .http2_max_header_list_size(MAX_ANSWER_HEADER_BYTES)
-        .dns_resolver(CheckedResolver { rules, resolver })
+        .dns_resolver(CheckedResolver { rules, resolver });
+    client.build().map_err(Error::internal)
 }
 
 /// Resolves a name and, where there are rules, refuses it when any of its addresses may not be dialled. What is

@@ -147,6 +147,7 @@ pub struct EgressError {
 pub struct Egress {
     config: Arc<EgressConfig>,
     http: reqwest::Client,
+    tls: Arc<rustls::ClientConfig>,
     /// Whether the address rule is skipped.
     trusted: bool,
 }
@@ -157,7 +158,7 @@ impl Egress {
     /// # Errors
     /// `INTERNAL_ERROR` when no TLS client can be made.
     pub fn new(config: EgressConfig) -> Result<Self> {
-        Self::build(Arc::new(config), false)
+        Self::build(Arc::new(config), Arc::new(client::tls()?), false)
     }
 
     /// A client for destinations that the operator configured: no address rule, own connections. The caller
@@ -166,20 +167,20 @@ impl Egress {
     /// # Errors
     /// As [`Egress::new`].
     pub fn trusted(&self) -> Result<Self> {
-        Self::build(Arc::clone(&self.config), true)
+        Self::build(Arc::clone(&self.config), Arc::clone(&self.tls), true)
     }
 
-    /// The same client with no pooled connections.
+    /// The same client without pooled connections and without sessions of TLS to resume. It costs a few kilobytes.
     ///
     /// # Errors
     /// As [`Egress::new`].
     pub fn fresh(&self) -> Result<Self> {
-        Self::build(Arc::clone(&self.config), self.trusted)
+        Self::build(Arc::clone(&self.config), Arc::new(client::forgetful(&self.tls)), self.trusted)
     }
 
-    fn build(config: Arc<EgressConfig>, trusted: bool) -> Result<Self> {
-        let http = client::build(&config, !trusted)?;
-        Ok(Self { config, http, trusted })
+    fn build(config: Arc<EgressConfig>, tls: Arc<rustls::ClientConfig>, trusted: bool) -> Result<Self> {
+        let http = client::build(&config, (*tls).clone(), !trusted)?;
+        Ok(Self { config, http, tls, trusted })
     }
 
     /// Checks a URL as far as that is possible without resolving its name: at most 2048 bytes, http or https,

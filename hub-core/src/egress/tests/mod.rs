@@ -117,6 +117,16 @@ async fn fault(egress: &Egress, call: Call) -> (EgressFault, bool, String) {
 }
 
 #[test]
+fn clients_share_what_was_read_of_the_machine() {
+    let first = open();
+    let provider = |client: &Egress| Arc::clone(client.tls.crypto_provider());
+    for other in [first.trusted().unwrap(), first.fresh().unwrap(), first.fresh().unwrap().fresh().unwrap()] {
+        assert!(Arc::ptr_eq(&provider(&first), &provider(&other)));
+    }
+    assert!(!Arc::ptr_eq(&provider(&first), &provider(&open())), "each hub reads for itself");
+}
+
+#[test]
 fn urls_are_refused_when_saved() {
     let egress = closed();
     for bad in [

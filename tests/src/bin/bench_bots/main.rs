@@ -1,6 +1,7 @@
 //! `cargo run --release -p hub-tests --bin bench-bots`: a node with many bots whose people write nothing. Measured are
-//! the start until all of them are polled, processor time and memory of the idle hub, and how long it takes until all
-//! of them are polled again after the hub was killed: by a second node on PostgreSQL, by a restart on SQLite.
+//! the start until all of them are polled, processor time and memory of the idle hub, how long it takes until all
+//! of them are polled again after the hub was killed (by a second node on PostgreSQL, by a restart on SQLite), and what
+//! the hub needs while the network is away.
 //! `tests/BENCHMARKS.md` has the results.
 
 #[path = "../bench_delivery/database.rs"]
@@ -66,6 +67,7 @@ async fn measure(
     let place = Place::new(database).await?;
     let mut network = Process::role(&["network"])?;
     let network_at = network.line()?;
+    let each = |memory: u64, empty| memory.saturating_sub(empty) / (bots as u64).max(1);
     let simulator = Caller::stranger(&format!("http://{network_at}"));
     let node = |number: usize| Node {
         program,
@@ -90,11 +92,8 @@ async fn measure(
     let start = (watch.elapsed(), process.cpu(), place.cpu().saturating_sub(before));
 
     Clock::system().sleep(SETTLE).await;
-    let (hub, server, watch) = (process.cpu(), place.cpu(), Stopwatch::start());
-    Clock::system().sleep(Duration::from_secs(options.seconds)).await;
-    let share = |cpu: Duration| 100.0 * cpu.as_secs_f64() / watch.elapsed().as_secs_f64();
-    let idle = (share(process.cpu().saturating_sub(hub)), share(place.cpu().saturating_sub(server)));
-    let each = anonymous(&process).saturating_sub(empty) / u64::try_from(bots)?.max(1);
+    let idle = load(&process, &place, options.seconds).await;
+    let idle_memory = each(anonymous(&process), empty);
 
     // The second node is there when the first one dies; SQLite has one node, which is started again.
     let standby = if database == Database::Postgres { Some(node(1).start().await?) } else { None };
@@ -107,6 +106,10 @@ async fn measure(
     };
     network::wait_polled(&simulator, bots).await?;
     let takeover = (watch.elapsed(), second.0.cpu());
+
+    drop(network);
+    let away = load(&second.0, &place, options.seconds).await;
+    let away_memory = each(anonymous(&second.0), empty);
     second.0.terminate()?;
 
     Ok(vec![
@@ -114,12 +117,23 @@ async fn measure(
         ("binding all: processor time of the hub", seconds(bound.1)),
         ("from a start until all were polled: time", seconds(start.0)),
         ("processor time until then, hub + database", format!("{} + {}", seconds(start.1), seconds(start.2))),
-        ("idle: share of a processor, hub + database", format!("{:.1} % + {:.1} %", idle.0, idle.1)),
-        ("idle: anonymous memory of each, over the empty hub", format!("{:.1} KiB", kib(each))),
+        ("idle: share of a processor, hub + database", idle),
+        ("idle: anonymous memory of each, over the empty hub", format!("{:.1} KiB", kib(idle_memory))),
         ("anonymous memory of the empty hub", format!("{:.1} MiB", kib(empty) / 1024.0)),
         ("from a kill until all were polled: time", seconds(takeover.0)),
         ("processor time of the node that took them over", seconds(takeover.1)),
+        ("network away: share of a processor, hub + database", away),
+        ("network away: anonymous memory of each", format!("{:.1} KiB", kib(away_memory))),
     ])
+}
+
+/// Shares of a processor over some seconds.
+async fn load(hub: &Process, place: &Place, time: u64) -> String {
+    let (before, database, watch) = (hub.cpu(), place.cpu(), Stopwatch::start());
+    Clock::system().sleep(Duration::from_secs(time)).await;
+    let share = |cpu: Duration| 100.0 * cpu.as_secs_f64() / watch.elapsed().as_secs_f64();
+    let (hub, database) = (hub.cpu().saturating_sub(before), place.cpu().saturating_sub(database));
+    format!("{:.1} % + {:.1} %", share(hub), share(database))
 }
 
 fn seconds(time: Duration) -> String {
