@@ -1,8 +1,9 @@
 //! Files that only their owner may read: databases, keys, setup links.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions, Permissions},
+    fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError},
     io::{self, Write},
+    ops::Deref,
     path::Path,
 };
 
@@ -27,6 +28,35 @@ pub fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// A file that no one else can lock as long as this lives.
+#[derive(Debug)]
+pub struct Locked(File);
+
+/// Opens a file as [`open`] does, and locks it. `None` when it is locked already.
+pub fn lock(path: &Path) -> io::Result<Option<Locked>> {
+    let file = open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(Locked(file))),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+impl Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // A child process that was just forked has the file, too, until it runs its program: to close it is not enough.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Makes a new file with mode 0600 and content that is on disk when this returns.
 ///
 /// # Errors
@@ -48,4 +78,22 @@ pub fn is_exposed(path: &Path) -> io::Result<bool> {
     return Ok(permissions.mode() & 0o077 != 0);
     #[cfg(not(unix))]
     return Ok(permissions.readonly() && false);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_ends_when_it_is_dropped_even_if_a_forked_child_has_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("locked");
+        let locked = lock(&path).unwrap().unwrap();
+        assert!(lock(&path).unwrap().is_none());
+        // As a child has it: the same open file under another number.
+        let inherited = locked.try_clone().unwrap();
+        drop(locked);
+        assert!(lock(&path).unwrap().is_some());
+        drop(inherited);
+    }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use hub_core::{
     egress::{AllowRule, EgressConfig},
-    private_files,
+    private_files::{self, Locked},
 };
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,7 @@ const FILE: &str = "server.json";
 /// The mark of a running server. It is valid until this is dropped or the process ends.
 #[derive(Debug)]
 pub struct Mark {
-    _locked: File,
+    _locked: Locked,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,18 +36,13 @@ struct Contents {
 /// If the file cannot be written.
 pub fn announce(data_dir: &Path, egress: &EgressConfig) -> io::Result<Option<Mark>> {
     private_files::create_folder(data_dir)?;
-    let mut file = private_files::open(&data_dir.join(FILE))?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(None),
-        Err(TryLockError::Error(error)) => return Err(error),
-    }
+    let Some(file) = private_files::lock(&data_dir.join(FILE))? else { return Ok(None) };
     let contents = Contents {
         egress_allow: egress.allow.iter().map(ToString::to_string).collect(),
         listens: egress.own_listeners.clone(),
     };
     file.set_len(0)?;
-    file.write_all(&serde_json::to_vec(&contents)?)?;
+    (&*file).write_all(&serde_json::to_vec(&contents)?)?;
     Ok(Some(Mark { _locked: file }))
 }
 

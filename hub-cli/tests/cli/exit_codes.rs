@@ -24,7 +24,7 @@ fn listed() -> Vec<i32> {
 }
 
 /// Someone who has the right to work on the files, and does nothing.
-fn works(path: &Path) -> std::fs::File {
+fn works(path: &Path) -> hub_core::private_files::Locked {
     store::claim_file(&data_dir::database(path)).unwrap()
 }
 

@@ -1,7 +1,6 @@
 //! Making a backup.
 
 use std::{
-    fs::{File, TryLockError},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
@@ -20,7 +19,7 @@ use super::{
 use crate::{
     data_dir,
     error::{Error, ErrorCode, Result},
-    private_files,
+    private_files::{self, Locked},
     random::Random,
     secret::Secret,
     store::{StoreConfig, Upkeep},
@@ -112,7 +111,7 @@ pub async fn create(home: &Home, new: NewBackup, clock: &Clock, random: &Random)
         Location::File(path) => {
             let path = path.clone();
             blocking(move || {
-                let manifest = content.write(BufWriter::with_capacity(1 << 18, &partial.file))?;
+                let manifest = content.write(BufWriter::with_capacity(1 << 18, &*partial.file))?;
                 Ok((manifest, partial.publish(&path)?))
             })
             .await?
@@ -251,7 +250,7 @@ pub(super) fn remove_leftovers(folder: &Path, names: &[String], ours: impl Fn(&s
 struct Partial {
     path: PathBuf,
     /// Locked: two that make the same backup would write into each other's.
-    file: File,
+    file: Locked,
     database: PathBuf,
 }
 
@@ -261,14 +260,9 @@ impl Partial {
         if let Some(folder) = target.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             private_files::create_folder(folder).map_err(|error| unusable(folder, error))?;
         }
-        let file = private_files::open(&path).map_err(|error| unusable(&path, error))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(Error::conflict(format!("another backup is writing {}", target.display())));
-            }
-            Err(TryLockError::Error(error)) => return Err(unusable(&path, error)),
-        }
+        let locked = private_files::lock(&path).map_err(|error| unusable(&path, error))?;
+        let file = locked
+            .ok_or_else(|| Error::conflict(format!("another backup is writing {}", target.display())))?;
         let fresh = || {
             file.set_len(0)?;
             remove(&database)?;

@@ -1,7 +1,7 @@
 //! Opening either database: options, pools, migrations.
 
 use std::{
-    fs::{File, TryLockError},
+    fs::File,
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
@@ -19,6 +19,7 @@ use sqlx::{
 use super::{fault::classify, upkeep::Upkeep};
 use crate::{
     error::{Error, ErrorCode, Result},
+    private_files::{self, Locked},
     secret::Secret,
     store::views::{Owned, Pooled, Read},
 };
@@ -166,7 +167,7 @@ impl Backend {
 
     /// Takes the file for this process alone, as long as the answer lives; `None` on PostgreSQL, which nodes
     /// share.
-    pub(super) fn claim(&self) -> Result<Option<File>> {
+    pub(super) fn claim(&self) -> Result<Option<Locked>> {
         match self {
             Self::Sqlite { write, .. } => claim_file(write.get_filename()).map(Some),
             Self::Postgres { .. } => Ok(None),
@@ -185,21 +186,16 @@ impl Backend {
 ///
 /// # Errors
 /// `UNAVAILABLE` when another process has it, or the lock next to it cannot be made.
-pub fn claim_file(database: &Path) -> Result<File> {
+pub fn claim_file(database: &Path) -> Result<Locked> {
     let mut path = database.as_os_str().to_owned();
     path.push(".lock");
     let failed = |error: std::io::Error| {
         Error::new(ErrorCode::Unavailable, format!("cannot lock the database: {error}"))
     };
-    let file = crate::private_files::open(path.as_ref()).map_err(failed)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            let taken = Error::new(ErrorCode::Unavailable, "another process works on this database");
-            Err(taken.with_hint("stop it first; only a PostgreSQL database serves several hubs"))
-        }
-        Err(TryLockError::Error(error)) => Err(failed(error)),
-    }
+    private_files::lock(path.as_ref()).map_err(failed)?.ok_or_else(|| {
+        let taken = Error::new(ErrorCode::Unavailable, "another process works on this database");
+        taken.with_hint("stop it first; only a PostgreSQL database serves several hubs")
+    })
 }
 
 /// What every connection to a SQLite file has.

@@ -119,7 +119,7 @@ pub struct Store {
 #[derive(Debug)]
 pub struct Claim {
     log: Arc<committer::CommitLog>,
-    _file: std::fs::File,
+    _file: crate::private_files::Locked,
 }
 
 impl Drop for Claim {
