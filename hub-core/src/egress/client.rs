@@ -77,7 +77,7 @@ pub(super) fn tls() -> Result<ClientConfig> {
 }
 
 /// The same TLS without what earlier connections left, so that certificates are checked again.
-pub(super) fn forgetful(tls: &ClientConfig) -> ClientConfig {
+pub(super) fn without_sessions(tls: &ClientConfig) -> ClientConfig {
     let mut tls = tls.clone();
     tls.resumption = Resumption::in_memory_sessions(FRESH_SESSIONS);
     tls

@@ -170,12 +170,12 @@ impl Egress {
         Self::build(Arc::clone(&self.config), Arc::clone(&self.tls), true)
     }
 
-    /// The same client without pooled connections and without sessions of TLS to resume. It costs a few kilobytes.
+    /// The same client without pooled connections and without TLS sessions to resume. It costs a few kilobytes.
     ///
     /// # Errors
     /// As [`Egress::new`].
     pub fn fresh(&self) -> Result<Self> {
-        Self::build(Arc::clone(&self.config), Arc::new(client::forgetful(&self.tls)), self.trusted)
+        Self::build(Arc::clone(&self.config), Arc::new(client::without_sessions(&self.tls)), self.trusted)
     }
 
     fn build(config: Arc<EgressConfig>, tls: Arc<rustls::ClientConfig>, trusted: bool) -> Result<Self> {

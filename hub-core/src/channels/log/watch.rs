@@ -1,5 +1,5 @@
 //! Keeps this node's clients up to date: looks at their channels when something was said of them, and once a
-//! second in any case; stores then what they acknowledged; tells other nodes who listens here.
+//! second in any case, when it also stores what they acknowledged; tells other nodes who listens here.
 
 use std::{collections::HashMap, time::Duration};
 
