@@ -19,7 +19,7 @@ use crate::{
     error::{ErrorCode, Result},
     events::Event,
     invariants::invariant,
-    model::sinks::SinkKey,
+    model::sinks::{SinkId, SinkKey},
     network::{Batch, InboundMessage, MessageClass, MessageKind},
     node::{LogEntry, Node},
     store::inbox::{Accept, Accepted},
@@ -77,6 +77,15 @@ impl Inbox {
         }
         self.accept_with_retry(bot, &Batch { messages: Vec::new(), cursor: batch.cursor, answered: true })
             .await
+    }
+
+    /// Whether a webhook of the bot is [crowded](super::lanes::Lanes::is_crowded).
+    pub(super) fn is_crowded(&self, bot: &BotWork) -> bool {
+        let (now, channels) = (self.clock.instant(), bot.channels());
+        let lanes = self.queue.lanes(SinkId::Webhook);
+        let mut keys =
+            channels.channels.iter().map(|channel| SinkKey { channel: channel.id, sink: SinkId::Webhook });
+        keys.any(|key| lanes.is_crowded(key, now))
     }
 
     /// Notes that a bot's network answered with nothing new; stored within about a second.

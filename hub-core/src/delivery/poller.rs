@@ -40,6 +40,10 @@ const NOTE_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_RUSHED_POLLS: u32 = 5;
 /// An answer this fast was not held.
 const MIN_HOLD: Duration = Duration::from_millis(100);
+/// Longest wait of a poll for a crowded webhook, which is fast. The bot's other channels wait with it.
+const CROWDED_WAIT: Duration = Duration::from_secs(1);
+/// How often it looks again.
+const CROWDED_INTERVAL: Duration = Duration::from_millis(5);
 /// Failed announcements are repeated with growing pauses.
 const ANNOUNCE_PAUSE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
 
@@ -164,6 +168,7 @@ impl Poller {
 
     async fn poll_once(&mut self) -> Next {
         failpoint!("poll.before", passed);
+        self.wait_for_room().await;
         let asked = self.clock.instant();
         let answer = match self.poll().await {
             Polled::Answer(answer) => answer,
@@ -185,6 +190,17 @@ impl Poller {
             Err(error) => self.back_off(&error).await,
         }
         Next::Poll
+    }
+
+    /// Waits, within limits, while a webhook is crowded. More messages would only wait here in place of there: they would
+    /// leave memory, be read again, and be stored as open before they are stored as delivered.
+    async fn wait_for_room(&self) {
+        let until = self.clock.instant() + CROWDED_WAIT;
+        while self.inbox.is_crowded(&self.bot) && self.clock.instant() < until {
+            if !self.pause(CROWDED_INTERVAL).await {
+                return;
+            }
+        }
     }
 
     /// One poll. When the hub stops it may end by itself for a while before it is cut; if only the bot is taken away

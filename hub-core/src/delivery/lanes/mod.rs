@@ -18,6 +18,10 @@ use crate::{model::sinks::SinkKey, time::Instant};
 const MAX_PER_CHANNEL: usize = 2_000;
 /// A channel with fewer jobs in memory runs out soon.
 const LOW_WATERMARK: usize = MAX_PER_CHANNEL / 4;
+/// A channel is fast if as many jobs as may be in flight start within this time.
+const FAST_ROUND: Duration = Duration::from_millis(100);
+/// A fast channel is crowded if it takes more than this many rounds to start the jobs that wait for slots.
+const CROWDED_ROUNDS: usize = 2;
 /// Lanes considered when the first ones may not run because all slots for retries are taken.
 const MAX_LOOKAHEAD: usize = 32;
 
@@ -80,8 +84,18 @@ struct Channel<J> {
     pace: Pace,
     next_start: Instant,
     in_flight: usize,
+    round: Round,
     jobs: usize,
     in_ring: bool,
+}
+
+/// Starts of jobs, counted up to as many as may be in flight.
+#[derive(Debug)]
+struct Round {
+    begun: Instant,
+    starts: usize,
+    /// How long the one before took.
+    last: Duration,
 }
 
 #[derive(Debug)]
@@ -130,6 +144,15 @@ impl<J: Queued> Lanes<J> {
         self.channels.get(&channel).is_none_or(|channel| channel.jobs < LOW_WATERMARK)
     }
 
+    /// Whether a channel is fast and yet has more jobs than it can start soon. Never true of a slow channel or one whose
+    /// jobs are held: who waits for it to have fewer would wait for long.
+    pub fn is_crowded(&self, channel: SinkKey, now: Instant) -> bool {
+        self.channels.get(&channel).is_some_and(|channel| {
+            channel.round.is_fast(now)
+                && channel.has_more_ready_than(channel.pace.max_in_flight * CROWDED_ROUNDS)
+        })
+    }
+
     /// Jobs in memory, those in flight and those answered included.
     pub fn len(&self) -> usize {
         self.jobs
@@ -161,6 +184,7 @@ impl<J: Queued> Lanes<J> {
             pace,
             next_start: Instant::MIN,
             in_flight: 0,
+            round: Round { begun: Instant::MIN, starts: 0, last: Duration::MAX },
             jobs: 0,
             in_ring: false,
         });
@@ -208,6 +232,7 @@ impl<J: Queued> Lanes<J> {
                 continue;
             };
             channel.in_flight += 1;
+            channel.round.note_start(now, channel.pace.max_in_flight);
             if !channel.pace.spacing.is_zero() {
                 channel.next_start = now + channel.pace.spacing;
             }
@@ -357,7 +382,27 @@ impl<J: Queued> Lanes<J> {
     }
 }
 
+impl Round {
+    fn is_fast(&self, now: Instant) -> bool {
+        self.last.max(now.since(self.begun)) < FAST_ROUND
+    }
+
+    fn note_start(&mut self, now: Instant, length: usize) {
+        self.starts += 1;
+        if self.starts >= length {
+            *self = Self { begun: now, starts: 0, last: now.since(self.begun) };
+        }
+    }
+}
+
 impl<J: Queued> Channel<J> {
+    /// Whether lanes that wait for nothing but a slot have more than `many` jobs.
+    fn has_more_ready_than(&self, many: usize) -> bool {
+        // Each of them has at least one.
+        let ready = self.ready.iter().take(many + 1).filter_map(|lane| self.lanes.get(lane));
+        ready.map(|lane| lane.jobs.len()).sum::<usize>() > many
+    }
+
     /// Takes the head of the first ready lane that may run.
     fn take(&mut self, retries_left: bool, mut doubled: impl FnMut(Arc<str>)) -> Option<(Arc<str>, J)> {
         for _ in 0..self.ready.len().min(MAX_LOOKAHEAD) {

@@ -233,3 +233,52 @@ fn a_channel_is_low_until_a_quarter_of_its_room_is_used() {
     lanes.finish(slot);
     assert!(lanes.is_low(channel(1)));
 }
+
+/// Starts a round every `millis` and ends it at once; returns the time.
+fn run_rounds(lanes: &mut Lanes<Note>, rounds: u64, millis: u64) -> u64 {
+    for round in 1..=rounds {
+        let slots: Vec<Slot> =
+            std::iter::from_fn(|| lanes.pop(at(round * millis))).map(|(slot, _)| slot).collect();
+        slots.into_iter().for_each(|slot| lanes.finish(slot));
+    }
+    rounds * millis
+}
+
+#[test]
+fn a_fast_channel_is_crowded_when_more_jobs_than_two_rounds_wait() {
+    let mut lanes = Lanes::new(100, 10);
+    for n in 0..11 {
+        push(&mut lanes, 1, if n % 2 == 0 { "a" } else { "b" }, n);
+    }
+    assert!(!lanes.is_crowded(channel(1), at(0)), "not known to be fast yet");
+    let now = run_rounds(&mut lanes, 3, 99);
+    assert_eq!(lanes.len(), 5);
+    assert!(lanes.is_crowded(channel(1), at(now)));
+    assert!(!lanes.is_crowded(channel(1), at(now + 100)), "nothing started for 100 ms");
+    assert!(!lanes.is_crowded(channel(2), at(now)), "every channel for itself");
+    let (slot, _) = lanes.pop(at(now)).unwrap();
+    assert!(!lanes.is_crowded(channel(1), at(now)), "the rest of that lane does not wait for a slot");
+    lanes.finish(slot);
+    assert!(!lanes.is_crowded(channel(1), at(now)), "four jobs are two rounds");
+}
+
+#[test]
+fn a_slow_channel_and_held_jobs_are_not_crowded() {
+    let mut lanes = Lanes::new(100, 10);
+    for n in 0..40 {
+        push(&mut lanes, 1, "a", n);
+        push(&mut lanes, 2, if n < 20 { "a" } else { "b" }, n);
+    }
+    let now = run_rounds(&mut lanes, 3, 200);
+    assert!(!lanes.is_crowded(channel(2), at(now)), "a round took 200 ms");
+    for round in 0..3 {
+        let slots: Vec<_> = std::iter::from_fn(|| lanes.pop(at(now + round))).collect();
+        for (slot, job) in slots {
+            lanes.hold(slot, job, at(10_000));
+        }
+    }
+    assert!(
+        !lanes.is_crowded(channel(1), at(now)) && !lanes.is_crowded(channel(2), at(now)),
+        "the sink is down"
+    );
+}

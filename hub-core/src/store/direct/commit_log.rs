@@ -38,9 +38,8 @@ const MOST_BYTES: usize = 4 << 20;
 /// Rows of a log whose flush costs little more per row than a larger one.
 const ENOUGH_ROWS: usize = 64;
 
-/// Rows of a commit that goes to the tables: it changes so many pages of them for so many rows that the log would only be
-/// written in addition.
-const LARGE_COMMIT: usize = 32;
+/// Rows of a commit that goes to the tables: its rows share their pages, and the log would only be written in addition.
+const LARGE_COMMIT: usize = 256;
 
 /// What is known of the entries in the file.
 #[derive(Debug, Default)]
