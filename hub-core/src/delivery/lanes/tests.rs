@@ -237,9 +237,10 @@ fn a_channel_is_low_until_a_quarter_of_its_room_is_used() {
 /// Starts a round every `millis` and ends it at once; returns the time.
 fn run_rounds(lanes: &mut Lanes<Note>, rounds: u64, millis: u64) -> u64 {
     for round in 1..=rounds {
-        let slots: Vec<Slot> =
-            std::iter::from_fn(|| lanes.pop(at(round * millis))).map(|(slot, _)| slot).collect();
-        slots.into_iter().for_each(|slot| lanes.finish(slot));
+        let slots: Vec<_> = std::iter::from_fn(|| lanes.pop(at(round * millis))).collect();
+        for (slot, _) in slots {
+            lanes.finish(slot);
+        }
     }
     rounds * millis
 }
