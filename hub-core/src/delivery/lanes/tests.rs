@@ -264,6 +264,16 @@ fn a_fast_channel_is_crowded_when_more_jobs_than_two_rounds_wait() {
 }
 
 #[test]
+fn on_a_clock_that_does_not_move_no_channel_is_crowded() {
+    let mut lanes = Lanes::new(100, 10);
+    for n in 0..40 {
+        push(&mut lanes, 1, if n % 2 == 0 { "a" } else { "b" }, n);
+    }
+    run_rounds(&mut lanes, 3, 0);
+    assert!(lanes.len() > 30 && !lanes.is_crowded(channel(1), at(0)));
+}
+
+#[test]
 fn a_slow_channel_and_held_jobs_are_not_crowded() {
     let mut lanes = Lanes::new(100, 10);
     for n in 0..40 {
