@@ -89,8 +89,7 @@ impl Backlog {
             let mut full: Vec<SinkKey> = Vec::new();
             for sink in SinkId::ALL {
                 let lanes = self.queue.lanes(sink);
-                let keys = channels.channels.iter().map(|channel| SinkKey { channel: channel.id, sink });
-                full.extend(keys.filter(|key| !lanes.room(*key)));
+                full.extend(channels.sinks(sink).filter(|key| !lanes.room(*key)));
             }
             let rows = store.backlog(&bot.lease, &full, store.now(), CHUNK_ROWS).await?;
             if self.shared_clock.has_unfollowed_step() {

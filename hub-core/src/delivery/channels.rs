@@ -15,7 +15,7 @@ use crate::{
         app::AppRuntime,
         channel::{ChannelRecord, OnPluginError, decode},
         handle::Handle,
-        sinks::{AiSettings, SinkId, WebSocketSettings, WebhookSettings},
+        sinks::{AiSettings, SinkId, SinkKey, WebSocketSettings, WebhookSettings},
     },
     network::MessageKind,
     secret::{Sealer, Secret},
@@ -32,6 +32,13 @@ pub struct BotChannels {
     pub channels: Vec<Arc<ChannelRuntime>>,
     /// The apps on the bot that receive events, oldest first.
     pub apps: Vec<AppRuntime>,
+}
+
+impl BotChannels {
+    /// The sinks of a kind, of every channel.
+    pub(super) fn sinks(&self, sink: SinkId) -> impl Iterator<Item = SinkKey> {
+        self.channels.iter().map(move |channel| SinkKey { channel: channel.id, sink })
+    }
 }
 
 /// One channel, ready for use.

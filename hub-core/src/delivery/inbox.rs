@@ -83,9 +83,7 @@ impl Inbox {
     pub(super) fn is_crowded(&self, bot: &BotWork) -> bool {
         let (now, channels) = (self.clock.instant(), bot.channels());
         let lanes = self.queue.lanes(SinkId::Webhook);
-        let mut keys =
-            channels.channels.iter().map(|channel| SinkKey { channel: channel.id, sink: SinkId::Webhook });
-        keys.any(|key| lanes.is_crowded(key, now))
+        channels.sinks(SinkId::Webhook).any(|key| lanes.is_crowded(key, now))
     }
 
     /// Notes that a bot's network answered with nothing new; stored within about a second.

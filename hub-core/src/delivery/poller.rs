@@ -168,7 +168,6 @@ impl Poller {
 
     async fn poll_once(&mut self) -> Next {
         failpoint!("poll.before", passed);
-        self.wait_for_room().await;
         let asked = self.clock.instant();
         let answer = match self.poll().await {
             Polled::Answer(answer) => answer,
@@ -179,7 +178,7 @@ impl Poller {
         self.slow_down(asked, &answer).await;
         match answer {
             Ok(batch) => match Box::pin(self.store(batch)).await {
-                Ok(Intake::Done) => {}
+                Ok(Intake::Done) => self.wait_for_room().await,
                 Ok(Intake::Lost) => return Next::End,
                 Err(error) => {
                     self.bot.report("a batch could not be stored", &error);
@@ -192,8 +191,8 @@ impl Poller {
         Next::Poll
     }
 
-    /// Waits, within limits, while a webhook is crowded. More messages would only wait here in place of there: they would
-    /// leave memory, be read again, and be stored as open before they are stored as delivered.
+    /// Waits, within limits, while a webhook is crowded. More messages would only wait in the store in place of the network,
+    /// where they cost memory, a query, and a row that says they are open. A request to reconnect is noticed after it.
     async fn wait_for_room(&self) {
         let until = self.clock.instant() + CROWDED_WAIT;
         while self.inbox.is_crowded(&self.bot) && self.clock.instant() < until {
