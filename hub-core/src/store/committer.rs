@@ -7,7 +7,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -134,8 +134,8 @@ pub(super) struct Signals {
 /// What callers and the committer share about the commit log of a SQLite file (`direct/commit_log.rs`).
 #[derive(Debug, Default)]
 pub(super) struct CommitLog {
-    /// Whether this process has claimed the file, so that it may append.
-    pub is_allowed: AtomicBool,
+    /// How many rows it may have; 0 unless this process has claimed the file.
+    pub most_rows: AtomicUsize,
     /// Whether the tables lack something that was committed, as far as this process knows.
     pub is_unflushed: AtomicBool,
 }
@@ -253,7 +253,7 @@ struct Connections {
     tx: Option<Tx>,
     direct: Option<Direct>,
     log: Arc<CommitLog>,
-    /// Since when the commit log has entries of this process, or when their last flush failed.
+    /// Since when the commit log has entries of this process, or when the oldest ones were flushed, or a flush failed.
     unflushed_since: Option<Instant>,
 }
 
@@ -293,16 +293,21 @@ impl Connections {
                 Err(error) => return refused(batch, error),
             },
         };
-        let owns_log = self.log.is_allowed.load(Ordering::Relaxed);
+        let most_rows = self.log.most_rows.load(Ordering::Relaxed);
+        let owns_log = most_rows > 0;
         if let Some(plain) = plain {
             if owns_log {
                 // Before any caller has its response.
                 self.log.is_unflushed.store(true, Ordering::Release);
                 self.unflushed_since.get_or_insert_with(|| Clock::system().instant());
             }
-            match direct::commit(backend, &mut self.direct, &mut tx, plain, owns_log).await {
+            match direct::commit(backend, &mut self.direct, &mut tx, plain, most_rows).await {
                 Ok(Some(written)) => {
                     stats.direct.fetch_add(1, Ordering::Relaxed);
+                    if written.flushed {
+                        stats.flushes.fetch_add(1, Ordering::Relaxed);
+                        self.flush_later();
+                    }
                     self.note_log();
                     end_direct(batch, written).await?;
                     self.tx = Some(tx);
@@ -327,13 +332,12 @@ impl Connections {
     fn flush_at(&self, is_idle: bool, is_writable: bool) -> Option<Instant> {
         let since = self.unflushed_since?;
         Some(match self.direct.as_ref().map(Direct::tail).filter(|_| is_writable) {
-            Some(tail) if tail.is_full() => since,
             Some(tail) if is_idle && tail.is_long() => since + LONG_FLUSH_INTERVAL,
             _ => since + FLUSH_INTERVAL,
         })
     }
 
-    /// After a failure.
+    /// After a failure, or when the oldest entries were flushed.
     fn flush_later(&mut self) {
         if let Some(since) = &mut self.unflushed_since {
             *since = Clock::system().instant();
@@ -343,7 +347,7 @@ impl Connections {
     /// Stores in the tables what the commit log has for them, if it has something: a process that does not own it has to
     /// look.
     async fn flush(&mut self, backend: &Backend, stats: &StoreStats) -> Result<()> {
-        let is_known = self.log.is_allowed.load(Ordering::Relaxed);
+        let is_known = self.log.most_rows.load(Ordering::Relaxed) > 0;
         if is_known && !self.log.is_unflushed.load(Ordering::Relaxed) {
             return Ok(());
         }

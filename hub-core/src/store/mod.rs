@@ -124,7 +124,7 @@ pub struct Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.log.is_allowed.store(false, Ordering::Relaxed);
+        self.log.most_rows.store(0, Ordering::Relaxed);
     }
 }
 
@@ -323,9 +323,15 @@ impl Store {
     /// `UNAVAILABLE` when another process has the file.
     pub fn claim(&self) -> Result<Option<Claim>> {
         Ok(self.backend.claim()?.map(|file| {
-            self.log.is_allowed.store(true, Ordering::Relaxed);
+            self.log.most_rows.store(direct::MOST_ROWS, Ordering::Relaxed);
             Claim { log: Arc::clone(&self.log), _file: file }
         }))
+    }
+
+    /// Limits the commit log after a [`claim`](Self::claim) to so many rows.
+    #[cfg(feature = "testing")]
+    pub fn limit_log(&self, most_rows: usize) {
+        self.log.most_rows.store(most_rows, Ordering::Relaxed);
     }
 
     /// Whether this is PostgreSQL, which several nodes may share.

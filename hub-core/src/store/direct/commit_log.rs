@@ -1,7 +1,8 @@
 //! The commit log of a SQLite file: what a commit of messages and outcomes would store in about thirty B-trees, it stores
 //! in one row instead, and the tables follow ("flush") when a few dozen rows have gathered, after a second, or before
 //! anything else is read or written. What ends before its flush is never stored as open: a delivery that worked at
-//! the first attempt leaves its trace and a count.
+//! the first attempt leaves its trace and a count. Under load the commit that fills the log flushes the oldest entries,
+//! of which most has ended.
 //!
 //! A commit costs SQLite little per row and much per page, so small commits gain most by it. What is committed is in the
 //! file, and the next process that opens the file flushes it: nothing depends on what is in memory here but the speed.
@@ -10,7 +11,7 @@
 //! have stored their rows at once, so that the tables cannot tell the difference.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet, VecDeque},
     sync::Weak,
 };
 
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    id::{BotId, ChannelId, MessageId},
+    id::{BotId, ChannelId},
     model::trace::DeliveryState,
     store::{
         fan_out::Consequences,
@@ -31,35 +32,29 @@ use crate::{
     },
 };
 
-/// Rows of a log that is flushed before the next commit: as long as that takes, commits wait.
-const MOST_ROWS: usize = 512;
+/// Rows of a log of which the commit that reaches them flushes the oldest entries.
+pub(in crate::store) const MOST_ROWS: usize = 1024;
 /// Bytes of such a log.
 const MOST_BYTES: usize = 4 << 20;
 /// Rows of a log whose flush costs little more per row than a larger one.
 const ENOUGH_ROWS: usize = 64;
-
-/// Rows of a commit that goes to the tables: its rows share their pages, and the log would only be written in addition.
-const LARGE_COMMIT: usize = 256;
 
 /// What is known of the entries in the file.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Tail {
     /// The number of the last one, or 0. In the file it is another one when another process has flushed.
     last: i64,
-    /// The messages in it, by what makes them unique.
-    messages: HashSet<(BotId, String)>,
-    /// The last numbers of channels' logs.
-    seqs: HashMap<ChannelId, i64>,
+    /// Those of this process in their order, each with its number of rows, so that they need not be read again.
+    entries: VecDeque<(usize, Vec<u8>)>,
     rows: usize,
     bytes: usize,
+    /// The messages in it, by what makes them unique, and their entries.
+    messages: HashMap<(BotId, String), i64>,
+    /// The last numbers of channels' logs.
+    seqs: HashMap<ChannelId, i64>,
 }
 
 impl Tail {
-    /// Whether it has to be flushed before the next commit.
-    pub(in crate::store) const fn is_full(&self) -> bool {
-        self.rows >= MOST_ROWS || self.bytes >= MOST_BYTES
-    }
-
     /// Whether its flush costs little more per row than a larger one.
     pub(in crate::store) const fn is_long(&self) -> bool {
         self.rows >= ENOUGH_ROWS
@@ -73,6 +68,42 @@ impl Tail {
     pub(super) fn unknown() -> Self {
         Self { last: -1, ..Self::default() }
     }
+
+    fn push(&mut self, rows: usize, entry: Vec<u8>) {
+        self.rows += rows;
+        self.bytes += entry.len();
+        self.entries.push_back((rows, entry));
+    }
+
+    /// How many of the oldest entries are too many.
+    pub(super) fn excess(&self, most_rows: usize) -> usize {
+        if self.rows < most_rows && self.bytes < MOST_BYTES {
+            return 0;
+        }
+        let (mut rows, mut bytes) = (self.rows, self.bytes);
+        let is_too_much = |(of_entry, entry): &&(usize, Vec<u8>)| {
+            let is_too_much = rows > kept(most_rows) || bytes > kept(MOST_BYTES);
+            rows -= of_entry;
+            bytes -= entry.len();
+            is_too_much
+        };
+        self.entries.iter().take_while(is_too_much).count()
+    }
+
+    /// Removes so many of the oldest entries.
+    pub(super) fn remove(&mut self, count: usize) {
+        for (rows, entry) in self.entries.drain(..count) {
+            self.rows -= rows;
+            self.bytes -= entry.len();
+        }
+        let removed = self.last - number(self.entries.len());
+        self.messages.retain(|_, entry| *entry > removed);
+    }
+}
+
+/// What stays in a log that was too large. A commit of more rows goes to the tables: it would only be written in addition.
+const fn kept(most: usize) -> usize {
+    most / 4 * 3
 }
 
 impl Direct {
@@ -82,16 +113,16 @@ impl Direct {
         last.query_row([], |row| row.get(0)).map_err(classify_direct)
     }
 
-    /// Whether these commands may go into the log. What replies and sends change is read again at once, and so is what
-    /// some clients wait for: the log would only be written in addition.
-    pub(super) fn may_append(&self, plain: &Plain) -> Result<bool> {
+    /// Whether these commands may go into a log of so many rows. What replies and sends change is read again at once, and
+    /// so is what some clients wait for: the log would only be written in addition.
+    pub(super) fn may_append(&self, plain: &Plain, most_rows: usize) -> Result<bool> {
         let messages = plain.accepts.iter().map(|batch| batch.messages.len());
-        let fits = messages.sum::<usize>() + plain.finished.len() < LARGE_COMMIT
+        let fits = messages.sum::<usize>() + plain.finished.len() <= kept(most_rows)
             && plain.begun.is_empty()
             && plain.settled.is_empty()
             && !plain.accepts.iter().any(|batch| batch.is_read_at_once)
             && plain.finished.iter().all(|one| one.replies.is_empty());
-        Ok(fits && !self.tail.is_full() && self.last_entry()? == self.tail.last)
+        Ok(fits && self.last_entry()? == self.tail.last)
     }
 
     /// Stores commands as an entry, in a transaction that has begun; returns what is known of the log after it.
@@ -99,7 +130,7 @@ impl Direct {
         let mut tail = std::mem::replace(&mut self.tail, Tail::unknown());
         tail.last += 1;
         let mut entry = Entry::new();
-        let accepted = self.append_messages(plain, &mut entry, &mut tail, caller)?;
+        let (accepted, mut rows) = self.append_messages(plain, &mut entry, &mut tail, caller)?;
         if !plain.finished.is_empty() {
             failpoint!("commit.finished", called by caller);
             failpoint!("finish.state", called by caller);
@@ -107,23 +138,24 @@ impl Direct {
             entry.push(Kind::Finished, &plain.finished.iter().map(|one| &**one).collect::<Vec<_>>());
             entry.push(Kind::Outcome, &plain.finished.iter().map(|one| Outcome(one)).collect::<Vec<_>>());
             entry.push(Kind::TraceUpdate, &plain.finished.iter().map(|one| &one.trace).collect::<Vec<_>>());
-            tail.rows += plain.finished.len();
+            rows += plain.finished.len();
         }
-        tail.bytes += entry.0.len();
         let mut insert = self.prepare("INSERT INTO commit_log (id, entry) VALUES (?1, ?2)")?;
         insert.execute(params![tail.last, entry.0]).map_err(classify_direct)?;
+        tail.push(rows, entry.0);
         Ok((Written { accepted, ..Written::default() }, tail))
     }
 
+    /// Returns how many messages are new, too.
     fn append_messages(
         &self,
         plain: &Plain,
         entry: &mut Entry,
         tail: &mut Tail,
         caller: &Weak<()>,
-    ) -> Result<Vec<Accepted>> {
+    ) -> Result<(Vec<Accepted>, usize)> {
         if plain.accepts.is_empty() {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), 0));
         }
         let judged = self.judge(&plain.accepts, caller)?;
         failpoint!("accept.messages", called by caller);
@@ -135,11 +167,11 @@ impl Direct {
             let key = (row.bot_id, row.dedupe_key.clone());
             let bot = row.bot_id.text();
             let of_bot = params![bot.as_str(), row.dedupe_key];
-            if !tail.messages.contains(&key)
+            if !tail.messages.contains_key(&key)
                 && !stored.query_row(of_bot, |row| row.get(0)).map_err(classify_direct)?
             {
                 inserted.insert(row.id);
-                tail.messages.insert(key);
+                tail.messages.insert(key, tail.last);
             }
         }
         rows.retain(|row: &&MessageRow| inserted.contains(&row.id));
@@ -150,7 +182,8 @@ impl Direct {
         for (channel, messages) in inbox::taken(&judged.valid, &inserted) {
             let last = stored.query_row([channel.text().as_str()], |row| row.get(0));
             if let Some(stored) = last.optional().map_err(classify_direct)? {
-                let last = tail.seqs.get(&channel).copied().unwrap_or(stored).max(stored) + count(&messages);
+                let last =
+                    tail.seqs.get(&channel).copied().unwrap_or(stored).max(stored) + number(messages.len());
                 inbox::number(&mut seqs, channel, &messages, last);
                 numbered.push(LastSeq { channel, last });
                 tail.seqs.insert(channel, last);
@@ -166,22 +199,32 @@ impl Direct {
         entry.push(Kind::Contact, &follows.contacts);
         entry.push(Kind::Cursor, &follows.cursors);
         entry.push(Kind::LastSeq, &numbered);
-        tail.rows += rows.len();
-        Ok(judged.answers(&inserted, &seqs))
+        Ok((judged.answers(&inserted, &seqs), rows.len()))
     }
 
-    /// Stores what all entries have for the tables, and deletes them, in a transaction that has begun.
-    pub(super) fn flush_entries(&self, caller: &Weak<()>) -> Result<()> {
-        failpoint!("flush.entries", called by caller);
+    /// Stores what the log has for the tables, in a transaction that has begun.
+    pub(super) fn flush_all(&self, caller: &Weak<()>) -> Result<()> {
+        let last = self.last_entry()?;
+        if last == self.tail.last {
+            return self.flush_entries(&self.tail, self.tail.entries.len(), caller);
+        }
         let mut entries = self.prepare("SELECT entry FROM commit_log ORDER BY id")?;
-        let entries = entries.query_map([], |row| row.get::<_, Vec<u8>>(0));
-        let entries: Vec<Vec<u8>> = entries.and_then(Iterator::collect).map_err(classify_direct)?;
-        let mut rows = Rows::default();
-        for entry in &entries {
-            rows.read(entry)?;
+        let entries = entries.query_map([], |row| Ok((0, row.get(0)?)));
+        let entries: VecDeque<_> = entries.and_then(Iterator::collect).map_err(classify_direct)?;
+        let count = entries.len();
+        self.flush_entries(&Tail { last, entries, ..Tail::default() }, count, caller)
+    }
+
+    /// Stores what so many of the oldest entries have for the tables, and deletes them, in a transaction that has begun.
+    pub(super) fn flush_entries(&self, tail: &Tail, count: usize, caller: &Weak<()>) -> Result<()> {
+        failpoint!("flush.entries", called by caller);
+        let (mut rows, mut later) = (Rows::default(), Rows::default());
+        for (place, (_, entry)) in tail.entries.iter().enumerate() {
+            let part = if place < count { &mut rows } else { &mut later };
+            part.read(entry)?;
         }
         let texts = &self.texts.consequences;
-        let mut ended = Ended::at_once(&rows);
+        let mut ended = Ended::at_once(&rows, &later);
         self.store_fields(&self.texts.message, rows.of(Kind::Message))?;
         self.store_fields(&texts.log, rows.of(Kind::Log))?;
         let open = rows.of(Kind::Delivery).filter(|row| !ended.deliveries.contains(row[0].as_str()));
@@ -202,18 +245,23 @@ impl Direct {
             last_seqs(&rows).values().copied(),
         )?;
         failpoint!("flush.outcomes", called by caller);
-        self.flush_outcomes(&rows, &mut ended)?;
+        self.flush_outcomes(&rows, &later, &mut ended)?;
         failpoint!("flush.delete", called by caller);
-        self.run("DELETE FROM commit_log")
+        let mut delete = self.prepare("DELETE FROM commit_log WHERE id <= ?1")?;
+        let last = tail.last - number(tail.entries.len() - count);
+        delete.execute([last]).map(drop).map_err(classify_direct)
     }
 
-    /// Stores outcomes but for what is stored already because of `ended`.
-    fn flush_outcomes(&self, rows: &Rows<'_>, ended: &mut Ended<'_, '_>) -> Result<()> {
+    /// Stores outcomes but for what is stored already because of `ended`. `later` ones are stored with their own entries,
+    /// where those that ended something here find nothing that is open.
+    fn flush_outcomes(&self, rows: &Rows<'_>, later: &Rows<'_>, ended: &mut Ended<'_, '_>) -> Result<()> {
         let mut successes: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
-        let outcomes = rows.of(Kind::Outcome).zip(rows.of(Kind::TraceUpdate));
-        for (finished, (outcome, trace)) in rows.of(Kind::Finished).zip(outcomes) {
+        for (is_later, finished, outcome, trace) in outcomes(rows, later) {
             let is_success = is_success(finished);
             if !(is_success && ended.deliveries.remove(finished[0].as_str())) {
+                if is_later {
+                    continue;
+                }
                 let statement = if is_success { &self.texts.success } else { &self.texts.outcome };
                 if self.store_fields(statement, std::iter::once(finished))? == 0 {
                     continue;
@@ -247,7 +295,19 @@ impl Direct {
     }
 }
 
-/// What is in the log from its beginning to its end.
+/// The outcomes in two parts of the log: whether it is in the second one, the outcome, for what it counts, and what it
+/// changes in its trace.
+fn outcomes<'e, 'r>(
+    rows: &'r Rows<'e>,
+    later: &'r Rows<'e>,
+) -> impl Iterator<Item = (bool, &'r [Field<'e>], &'r [Field<'e>], &'r [Field<'e>])> {
+    [(false, rows), (true, later)].into_iter().flat_map(|(is_later, rows)| {
+        let finished = rows.of(Kind::Finished).zip(rows.of(Kind::Outcome)).zip(rows.of(Kind::TraceUpdate));
+        finished.map(move |((finished, outcome), trace)| (is_later, finished, outcome, trace))
+    })
+}
+
+/// What begins and ends in the log.
 struct Ended<'e, 'r> {
     /// Deliveries whose first attempt was a success, by the node that held them from the beginning.
     deliveries: HashSet<&'e str>,
@@ -256,22 +316,24 @@ struct Ended<'e, 'r> {
 }
 
 impl<'e, 'r> Ended<'e, 'r> {
-    fn at_once(rows: &'r Rows<'e>) -> Self {
+    /// What begins in `rows`. What has ended `later` counts if its trace has ended with it: the steps of a trace are in
+    /// the order of the log.
+    fn at_once(rows: &'r Rows<'e>, later: &'r Rows<'e>) -> Self {
         let (claim, fence) = (Kind::Delivery.place("claim"), Kind::Finished.place("fence"));
         let attempts = Kind::Finished.place("attempts");
         let (open, ended) = (Kind::Trace.place("open_sinks"), Kind::TraceUpdate.place("ended"));
         let holders = rows.of(Kind::Delivery).map(|row| (row[0].as_str(), row[claim].as_number()));
-        let holders: HashMap<&str, i64> = holders.collect();
+        let mut holders: HashMap<&str, i64> = holders.collect();
         let sinks = rows.of(Kind::Trace).map(|row| (row[0].as_str(), row[open].as_number()));
         let sinks: HashMap<&str, i64> = sinks.collect();
         let (mut deliveries, mut traces) = (HashSet::new(), HashMap::new());
-        for (row, update) in rows.of(Kind::Finished).zip(rows.of(Kind::TraceUpdate)) {
-            let delivery = row[0].as_str();
-            let is_first = is_success(row) && row[attempts].as_number() == 1;
-            if is_first && holders.get(delivery) == Some(&row[fence].as_number()) {
+        for (is_later, row, _, update) in outcomes(rows, later) {
+            let (delivery, trace) = (row[0].as_str(), update[0].as_str());
+            let is_held = holders.remove(delivery) == Some(row[fence].as_number());
+            let is_whole = sinks.get(trace) == Some(&update[ended].as_number());
+            if is_held && is_success(row) && row[attempts].as_number() == 1 && (is_whole || !is_later) {
                 deliveries.insert(delivery);
-                let trace = update[0].as_str();
-                if sinks.get(trace) == Some(&update[ended].as_number()) {
+                if is_whole {
                     traces.entry(trace).or_insert(update);
                 }
             }
@@ -330,6 +392,6 @@ fn is_success(finished: &[Field<'_>]) -> bool {
     finished[Kind::Finished.place("state")].as_str() == DeliveryState::Done.as_str()
 }
 
-fn count(messages: &[MessageId]) -> i64 {
-    i64::try_from(messages.len()).unwrap_or(0)
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(0)
 }

@@ -26,6 +26,7 @@ mod postgres;
 mod sends;
 mod sqlite;
 
+pub(super) use commit_log::MOST_ROWS;
 pub(super) use sqlite::Direct;
 
 /// Commands that are written in one trip. Of sends, PostgreSQL has only those whose message was sent with them: otherwise a
@@ -45,6 +46,8 @@ pub(super) struct Written {
     pub(super) permits: Permits,
     pub(super) begun: Vec<bool>,
     pub(super) settled: Vec<bool>,
+    /// Whether the oldest entries of the commit log were stored in the tables with them.
+    pub(super) flushed: bool,
 }
 
 impl Plain {
@@ -78,8 +81,8 @@ impl Plain {
     }
 }
 
-/// Writes commands in one transaction, which may be an entry of the commit log if that is `allowed`. `None` when they have
-/// to be written by statements apart, as nothing is stored yet.
+/// Writes commands in one transaction, which may be an entry of a commit log of so many rows. `None` when they have to be
+/// written by statements apart, as nothing is stored yet.
 ///
 /// # Errors
 /// The database cannot be written at the moment, or failed.
@@ -88,11 +91,11 @@ pub(super) async fn commit(
     direct: &mut Option<Direct>,
     tx: &mut Tx,
     plain: Plain,
-    allowed: bool,
+    most_rows: usize,
 ) -> Result<Option<Written>> {
     let written = match (backend, &mut tx.0) {
         (Backend::Sqlite { write, .. }, _) => {
-            sqlite::commit(direct, write.get_filename(), plain, allowed).await.map(Some)
+            sqlite::commit(direct, write.get_filename(), plain, most_rows).await.map(Some)
         }
         (_, Owned::Postgres(conn)) => postgres::commit(conn, &plain).await,
         _ => Ok(None),

@@ -156,7 +156,7 @@ pub(super) async fn commit(conn: &mut PgConnection, plain: &Plain) -> Result<Opt
         places.into_iter().filter_map(|(key, place)| Some((key, bases.get(&key.0)? + place))).collect();
     let accepted = batches.iter().map(|batch| inbox::stored(batch, &inserted, &seqs)).collect();
     let settled = sending::answers(&items, settled.iter().map(|one| one.id), leading);
-    Ok(Some(Written { accepted, permits, begun: Vec::new(), settled }))
+    Ok(Some(Written { accepted, permits, settled, ..Written::default() }))
 }
 
 /// Parts of a `WITH` that store outcomes; `ended` has the deliveries for which that was done.

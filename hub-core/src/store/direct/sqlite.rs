@@ -77,17 +77,31 @@ impl Direct {
             PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 67108864";
         connection.execute_batch(settings).map_err(classify_direct)?;
         checkpoint::install(&connection);
+        let consequences = fan_out::Texts::new();
         let texts = Texts {
-            message: format!("{} {SKIP_REPEATS}", inbox::insert_statement(&rows::single::<MessageRow>())),
-            consequences: fan_out::Texts::new(),
+            message: or_rollback(&format!(
+                "{} {SKIP_REPEATS}",
+                inbox::insert_statement(&rows::single::<MessageRow>())
+            )),
+            consequences: fan_out::Texts {
+                log: or_rollback(&consequences.log),
+                delivery: or_rollback(&consequences.delivery),
+                trace: or_rollback(&consequences.trace),
+                contact: or_rollback(&consequences.contact),
+                cursor: or_rollback(&consequences.cursor),
+            },
             success: delete_statement(&rows::single::<Finished>()),
-            count: count_statement(&rows::single::<Successes>()),
-            outcome: finish_statement(&rows::single::<Finished>()),
+            count: or_rollback(&count_statement(&rows::single::<Successes>())),
+            outcome: or_rollback(&finish_statement(&rows::single::<Finished>())),
+            // Its trigger replaces a row, which `OR ROLLBACK` would override.
             trace: update_traces("MAX", &rows::single::<TraceUpdate>()),
-            reply: outbox::insert_messages(&rows::single::<outbox::MessageRow<'_>>(), ""),
-            permit: format!("{} {PERMIT}", at_once::count_send(&rows::single::<Candidate<'_>>())),
-            part: outbox::insert_parts(&rows::single::<outbox::PartRow<'_>>(), outbox::BEGUN),
-            item: sending::settle_items(&rows::single::<Settled>()),
+            reply: or_rollback(&outbox::insert_messages(&rows::single::<outbox::MessageRow<'_>>(), "")),
+            permit: or_rollback(&format!(
+                "{} {PERMIT}",
+                at_once::count_send(&rows::single::<Candidate<'_>>())
+            )),
+            part: or_rollback(&outbox::insert_parts(&rows::single::<outbox::PartRow<'_>>(), outbox::BEGUN)),
+            item: or_rollback(&sending::settle_items(&rows::single::<Settled>())),
         };
         Ok(Self { checkpoint: Checkpoint::default(), connection, texts, tail: Tail::default() })
     }
@@ -97,16 +111,23 @@ impl Direct {
         &self.tail
     }
 
-    /// Writes commands in one transaction: as an entry of the commit log if that is `allowed`. On an error nothing is
+    /// Writes commands in one transaction: as an entry of the commit log if that may have rows. On an error nothing is
     /// stored. Blocks. `caller` is gone when the process is ended at a point of a test.
-    fn commit(&mut self, plain: &Plain, allowed: bool, caller: &Weak<()>) -> Result<Written> {
+    fn commit(&mut self, plain: &Plain, most_rows: usize, caller: &Weak<()>) -> Result<Written> {
         failpoint!("commit.begin", called by caller);
         self.transaction(caller, |direct| {
-            if allowed && direct.may_append(plain)? {
-                return direct.append(plain, caller);
+            if most_rows > 0 && direct.may_append(plain, most_rows)? {
+                let (mut written, mut tail) = direct.append(plain, caller)?;
+                let excess = tail.excess(most_rows);
+                if excess > 0 {
+                    direct.flush_entries(&tail, excess, caller)?;
+                    tail.remove(excess);
+                    written.flushed = true;
+                }
+                return Ok((written, tail));
             }
             if direct.last_entry()? != 0 {
-                direct.flush_entries(caller)?;
+                direct.flush_all(caller)?;
             }
             Ok((direct.write(plain, caller)?, Tail::default()))
         })
@@ -119,7 +140,7 @@ impl Direct {
             return Ok(());
         }
         failpoint!("flush.begin", called by caller);
-        self.transaction(caller, |direct| direct.flush_entries(caller).map(|()| ((), Tail::default())))
+        self.transaction(caller, |direct| direct.flush_all(caller).map(|()| ((), Tail::default())))
     }
 
     /// Runs `write`, which says what is known of the commit log after it, in a transaction.
@@ -152,7 +173,8 @@ impl Direct {
         let accepted = self.accept(&plain.accepts, caller)?;
         let permits = self.finish(&plain.finished, caller)?;
         let begun = self.begin(&plain.begun, caller)?;
-        Ok(Written { accepted, permits, begun, settled: self.settle(&plain.settled, caller)? })
+        let settled = self.settle(&plain.settled, caller)?;
+        Ok(Written { accepted, permits, begun, settled, flushed: false })
     }
 
     /// As [`inbox::write`].
@@ -248,14 +270,21 @@ impl Direct {
     }
 }
 
-/// Writes commands with this connection: as an entry of the commit log if that is `allowed`.
+/// An INSERT or UPDATE whose failure ends the transaction, as each failure does here: SQLite need not copy the pages that
+/// the statement changes in order to undo it alone.
+fn or_rollback(statement: &str) -> String {
+    let (verb, rest) = statement.split_once(' ').expect("a statement has several words");
+    format!("{verb} OR ROLLBACK {rest}")
+}
+
+/// Writes commands with this connection: as an entry of the commit log if that may have rows.
 pub(in crate::store) async fn commit(
     connection: &mut Option<Direct>,
     database: &Path,
     plain: Plain,
-    allowed: bool,
+    most_rows: usize,
 ) -> Result<Written> {
-    blocking(connection, database, move |direct, caller| direct.commit(&plain, allowed, caller)).await
+    blocking(connection, database, move |direct, caller| direct.commit(&plain, most_rows, caller)).await
 }
 
 /// Stores in the tables what the commit log has for them.
