@@ -45,7 +45,7 @@ type Layers = Vec<Box<dyn Layer<Registry> + Send + Sync>>;
 fn add_spans(config: &Config, runtime: &Handle, layers: &mut Layers) -> Result<Logging, String> {
     let Some(endpoint) = &config.otlp_endpoint else { return Ok(Logging { spans: None }) };
     let client = hub_core::egress::Egress::new(hub_core::egress::EgressConfig::default())
-        .and_then(|client| client.trusted())
+        .map(|client| client.trusted())
         .map_err(|error| format!("otlp_endpoint: {error}"))?;
     let spans = crate::otel::Spans::start(endpoint, &config.hub.node_name, client, runtime.clone())
         .map_err(|error| format!("otlp_endpoint: {error}"))?;

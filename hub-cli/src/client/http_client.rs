@@ -69,7 +69,7 @@ impl HttpClient {
         }
         let host = (!is_here && token.is_some()).then(|| base.host_str().unwrap_or_default().to_owned());
         // The operator named the address, so private addresses are allowed.
-        let egress = Egress::new(EgressConfig::default())?.trusted()?;
+        let egress = Egress::new(EgressConfig::default())?.trusted();
         Ok(Self { base: base.clone(), token, egress, unannounced: Mutex::new(host) })
     }
 

@@ -38,7 +38,7 @@ pub async fn ping(ctx: &Context, actor: &Actor, bot_id: BotId, channel_id: Chann
     }
     let mut ctx = ctx.for_work();
     // A new connection, so that all phases are there to be measured.
-    ctx.egress = ctx.egress.fresh()?;
+    ctx.egress = ctx.egress.fresh();
     let channels = channels::load(&ctx, bot_id).await?.channels;
     let channel = channels.into_iter().find(|channel| channel.id == channel_id);
     let channel = channel.ok_or_else(|| Error::not_found("channel"))?;

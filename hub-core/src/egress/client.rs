@@ -1,7 +1,8 @@
-//! The `reqwest` client: how it is built, and one request through it.
+//! The HTTP client: how it is built, and one request through it.
 
 use std::{
     convert::Infallible,
+    error::Error as StdError,
     net::SocketAddr,
     ops::ControlFlow,
     pin::Pin,
@@ -14,18 +15,26 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, StatusCode, header};
-use http_body_util::Full;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, SizeHint};
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use hyper_rustls::HttpsConnector;
+use hyper_util::{
+    client::legacy::{
+        Client,
+        connect::{HttpConnector, dns::Name},
+    },
+    rt::{TokioExecutor, TokioTimer},
+};
 use rustls::{ClientConfig, RootCertStore, client::Resumption};
 use rustls_platform_verifier::BuilderVerifierExt;
+use tower_service::Service;
 
 use super::{
     Answer, Call, EgressConfig, EgressError, EgressFault, Reader, Resolver,
-    fault::{Blocked, Unresolved},
+    fault::{Blocked, NotInTime, Unresolved},
     phases::Marks,
-    target::Target,
 };
 use crate::{
     error::{Error, Result},
@@ -33,28 +42,33 @@ use crate::{
 };
 
 /// Limit for resolving, connecting and the TLS handshake together.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a connection waits for its next request: less than common servers wait, so that they seldom
 /// close it under a request.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Longest pause within an answer, unless another is configured.
-const READ_TIMEOUT: Duration = Duration::from_secs(120);
+pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Connections kept per host: as many as requests may be in flight, since channels often share a receiver and a
 /// connection that is closed between two messages costs more than the message.
 const MAX_IDLE_PER_HOST: usize = 128;
 /// TLS sessions that a client without earlier ones keeps: there may be one client for each bot.
 const FRESH_SESSIONS: usize = 16;
 /// Most headers of an answer, and their bytes together.
-const MAX_ANSWER_HEADERS: usize = 100;
-const MAX_ANSWER_HEADER_BYTES: u32 = 32 * 1024;
+pub(super) const MAX_ANSWER_HEADERS: usize = 100;
+pub(super) const MAX_ANSWER_HEADER_BYTES: u32 = 32 * 1024;
 /// Addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 16;
 
+/// A connection that carries nothing is probed after this long, and as often as that before it is given up.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+const PROBES: u32 = 3;
+
 tokio::task_local! {
-    /// The port that the request of this task dials. The library's resolver hears the name alone, and
-    /// rules and own listeners are about ports too.
+    /// The port that this task dials. The library's resolver hears the name alone, and rules and own listeners are about
+    /// ports too.
     static PORT: u16;
 }
+
+/// A client with its connections.
+pub(super) type Http = Client<Connector, ObservedBody>;
 
 /// The TLS of all clients, so that the CA certificates of this machine are read and kept once. A machine without any,
 /// a slim container for example, gets the ones that are built in.
@@ -85,41 +99,86 @@ pub(super) fn without_sessions(tls: &ClientConfig) -> ClientConfig {
 
 /// Builds a client; names are resolved under the rules, or freely when it is not `ruled`.
 #[expect(clippy::disallowed_methods, reason = "the one place that builds a client")]
-pub(super) fn build(config: &Arc<EgressConfig>, tls: ClientConfig, ruled: bool) -> Result<reqwest::Client> {
-    let (rules, resolver) = (ruled.then(|| Arc::clone(config)), config.resolver.clone());
-    let client = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .referer(false)
-        .no_proxy()
-        .connect_timeout(CONNECT_TIMEOUT)
-        .read_timeout(config.read_timeout.unwrap_or(READ_TIMEOUT))
+pub(super) fn build(config: &Arc<EgressConfig>, tls: &Arc<ClientConfig>, ruled: bool) -> Http {
+    let mut http = HttpConnector::new_with_resolver(CheckedResolver::new(config, ruled));
+    http.enforce_http(false);
+    http.set_nodelay(true);
+    http.set_keepalive(Some(KEEPALIVE));
+    http.set_keepalive_interval(Some(KEEPALIVE));
+    http.set_keepalive_retries(Some(PROBES));
+    Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
-        .tcp_nodelay(true)
         .http1_max_headers(MAX_ANSWER_HEADERS)
         .http2_max_header_list_size(MAX_ANSWER_HEADER_BYTES)
-        .dns_resolver(CheckedResolver { rules, resolver });
-    client.build().map_err(Error::internal)
+        .build(Connector((http, Arc::clone(tls)).into()))
+}
+
+/// Opens connections within their time limit.
+#[derive(Debug, Clone)]
+pub(super) struct Connector(HttpsConnector<HttpConnector<CheckedResolver>>);
+
+type Connection = <HttpsConnector<HttpConnector<CheckedResolver>> as Service<Uri>>::Response;
+type AnyError = Box<dyn StdError + Send + Sync>;
+
+impl Service<Uri> for Connector {
+    type Response = Connection;
+    type Error = AnyError;
+    type Future = BoxFuture<'static, std::result::Result<Connection, AnyError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<std::result::Result<(), AnyError>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let default = if uri.scheme() == Some(&http::uri::Scheme::HTTPS) { 443 } else { 80 };
+        let port = uri.port_u16().unwrap_or(default);
+        let connected = with_port(port, self.0.call(uri));
+        Box::pin(async move {
+            tokio::time::timeout(CONNECT_TIMEOUT, connected).await.unwrap_or_else(|_| Err(NotInTime.into()))
+        })
+    }
 }
 
 /// Resolves a name and, where there are rules, refuses it when any of its addresses may not be dialled. What is
 /// returned is what is dialled: there is no second lookup to be answered differently.
-struct CheckedResolver {
+#[derive(Clone)]
+pub(super) struct CheckedResolver {
     rules: Option<Arc<EgressConfig>>,
     resolver: Option<Arc<dyn Resolver>>,
 }
 
-impl Resolve for CheckedResolver {
-    fn resolve(&self, name: Name) -> Resolving {
+impl CheckedResolver {
+    pub(super) fn new(config: &Arc<EgressConfig>, ruled: bool) -> Self {
+        Self { rules: ruled.then(|| Arc::clone(config)), resolver: config.resolver.clone() }
+    }
+}
+
+impl std::fmt::Debug for CheckedResolver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CheckedResolver").finish_non_exhaustive()
+    }
+}
+
+impl Service<Name> for CheckedResolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = AnyError;
+    type Future = BoxFuture<'static, std::result::Result<Self::Response, AnyError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<std::result::Result<(), AnyError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
         let (rules, resolver, marks) = (self.rules.clone(), self.resolver.clone(), Marks::of_task());
         // Without a port nothing can be decided, so nothing is dialled.
         let port = PORT.try_with(|port| *port).map_err(|_| Blocked("has no known port".to_owned()));
         Box::pin(async move {
             let (host, port) = (name.as_str(), port?);
             marks.as_ref().inspect(|marks| marks.resolving());
-            let found: Vec<SocketAddr> = match resolver {
+            let mut found: Vec<SocketAddr> = match resolver {
                 Some(resolver) => {
                     let found = resolver.resolve(host).await.map_err(|_| Unresolved)?;
                     found.into_iter().map(|address| (address, port).into()).collect()
@@ -135,14 +194,16 @@ impl Resolve for CheckedResolver {
             {
                 return Err(Blocked(rules.refusal(host, port, found.iter().map(SocketAddr::ip))).into());
             }
-            Ok(Box::new(found.into_iter().take(MAX_ADDRESSES)) as Addrs)
+            found.truncate(MAX_ADDRESSES);
+            Ok(found.into_iter())
         })
     }
 }
 
 /// A request body that notes when it is first read, which happens once a connection takes the request:
 /// before that, nothing was written.
-struct ObservedBody {
+#[derive(Debug)]
+pub(super) struct ObservedBody {
     bytes: Full<Bytes>,
     taken: Arc<AtomicBool>,
     marks: Option<Marks>,
@@ -197,57 +258,49 @@ impl From<Whole> for Answer {
 }
 
 /// Runs something that dials this port.
-#[cfg(feature = "s3")]
-pub(super) async fn with_port<F: Future>(port: u16, run: F) -> F::Output {
-    PORT.scope(port, run).await
+pub(super) fn with_port<F: Future>(port: u16, run: F) -> impl Future<Output = F::Output> {
+    PORT.scope(port, run)
 }
 
 /// Sends one request over the network.
-pub(super) async fn call(
-    http: &reqwest::Client,
-    call: Call,
-    target: &Target,
-    reader: &mut dyn Reader,
-) -> Result<(), EgressError> {
+pub(super) async fn call(http: &Http, call: Call, reader: &mut dyn Reader) -> Result<(), EgressError> {
     // An empty body is never read, so it tells nothing: assume the worse.
     let taken = Arc::new(AtomicBool::new(call.body.is_empty()));
     let deadline = call.deadline;
-    let exchange = PORT.scope(target.port, exchange(http, call, target.https, &taken, reader));
-    let outcome = tokio::time::timeout(deadline, exchange).await;
+    let outcome = tokio::time::timeout(deadline, exchange(http, call, &taken, reader)).await;
     outcome.unwrap_or_else(|_| Err(out_of_time(deadline, taken.load(Ordering::Relaxed))))
 }
 
 async fn exchange(
-    http: &reqwest::Client,
+    http: &Http,
     call: Call,
-    https: bool,
     taken: &Arc<AtomicBool>,
     reader: &mut dyn Reader,
 ) -> Result<(), EgressError> {
-    let marks = Marks::of_task();
-    let mut request = reqwest::Request::new(call.method, call.url.as_url().clone());
+    let (marks, https) = (Marks::of_task(), call.url.target().https);
+    let body = ObservedBody { bytes: Full::new(call.body), taken: Arc::clone(taken), marks: marks.clone() };
+    let mut request = http::Request::new(body);
+    *request.method_mut() = call.method;
+    *request.uri_mut() = call.url.uri().clone();
     *request.headers_mut() = without_framing(call.headers);
-    if !call.body.is_empty() {
-        let body =
-            ObservedBody { bytes: Full::new(call.body), taken: Arc::clone(taken), marks: marks.clone() };
-        *request.body_mut() = Some(reqwest::Body::wrap(body));
-    }
-    let sent = http.execute(request).await;
-    let mut response =
-        sent.map_err(|error| EgressError::classify(&error, taken.load(Ordering::Relaxed), https))?;
+    request.headers_mut().entry(header::ACCEPT).or_insert(HeaderValue::from_static("*/*"));
+    let sent = http.request(request).await;
+    let mut response = sent.map_err(|error| {
+        EgressError::classify(&error, error.is_connect(), taken.load(Ordering::Relaxed), https)
+    })?;
     marks.inspect(Marks::answered);
     if header_bytes(response.headers()) > MAX_ANSWER_HEADER_BYTES as usize {
         return Err(EgressError::too_large(MAX_ANSWER_HEADER_BYTES as usize));
     }
-    let announced = response.content_length().unwrap_or(0);
-    if announced > call.max_answer as u64 {
+    if response.body().size_hint().lower() > call.max_answer as u64 {
         return Err(EgressError::too_large(call.max_answer));
     }
     reader.begin(response.status(), response.headers());
     let mut left = call.max_answer;
-    while let Some(chunk) =
-        response.chunk().await.map_err(|error| EgressError::classify(&error, true, https))?
-    {
+    while let Some(frame) = response.frame().await {
+        let frame = frame.map_err(|error| EgressError::classify(&error, false, true, https))?;
+        // What else there may be are trailers.
+        let Ok(chunk) = frame.into_data() else { continue };
         let Some(rest) = left.checked_sub(chunk.len()) else {
             return Err(EgressError::too_large(call.max_answer));
         };
@@ -269,10 +322,7 @@ pub(super) async fn call_in_process(
     let url = call.url.as_url();
     let mut request = http::Request::new(call.body);
     *request.method_mut() = call.method;
-    *request.uri_mut() = url
-        .as_str()
-        .parse()
-        .map_err(|_| EgressError::new(EgressFault::Broken, false, "the URL cannot be sent"))?;
+    *request.uri_mut() = call.url.uri().clone();
     *request.headers_mut() = without_framing(call.headers);
     if let Ok(host) = url[url::Position::BeforeHost..url::Position::AfterPort].parse() {
         request.headers_mut().insert(header::HOST, host);

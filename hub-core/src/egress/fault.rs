@@ -14,6 +14,11 @@ pub(super) struct Blocked(pub(super) String);
 #[error("the name does not resolve")]
 pub(super) struct Unresolved;
 
+/// The time for a connection ran out.
+#[derive(Debug, thiserror::Error)]
+#[error("no connection within the time limit")]
+pub(super) struct NotInTime;
+
 impl EgressError {
     pub(super) fn new(fault: EgressFault, written: bool, message: impl Into<String>) -> Self {
         Self { fault, written, message: message.into() }
@@ -27,21 +32,26 @@ impl EgressError {
         Self::new(EgressFault::TooLarge, true, format!("the response is larger than {limit} bytes"))
     }
 
-    /// Classifies an error; `written` is what was seen of the request's body by then.
-    pub(super) fn classify(error: &reqwest::Error, written: bool, https: bool) -> Self {
+    /// Classifies an error, of connecting or of what follows; `written` is what was seen of the request's body by then.
+    pub(super) fn classify(
+        error: &(dyn StdError + 'static),
+        connecting: bool,
+        written: bool,
+        https: bool,
+    ) -> Self {
         if let Some(blocked) = find::<Blocked>(error) {
             return Self::blocked(blocked);
         }
         if find::<Unresolved>(error).is_some() {
             return Self::new(EgressFault::Dns, false, "the name does not resolve");
         }
-        if error.is_connect() {
-            return connecting(error, https);
+        if connecting {
+            return not_connected(error, https);
         }
         if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse_too_large) {
             return Self::new(EgressFault::TooLarge, true, "the headers of the response are too large");
         }
-        if error.is_timeout() {
+        if io_kind(error) == Some(io::ErrorKind::TimedOut) {
             return Self::new(EgressFault::Timeout, written, "the other side stopped answering");
         }
         Self::new(EgressFault::Broken, written, broken(error))
@@ -49,8 +59,8 @@ impl EgressError {
 }
 
 /// No connection came about, so nothing can have been written.
-fn connecting(error: &reqwest::Error, https: bool) -> EgressError {
-    if error.is_timeout() {
+fn not_connected(error: &(dyn StdError + 'static), https: bool) -> EgressError {
+    if find::<NotInTime>(error).is_some() || io_kind(error) == Some(io::ErrorKind::TimedOut) {
         return EgressError::new(EgressFault::Timeout, false, "no connection within the time limit");
     }
     if let Some(tls) = find::<rustls::Error>(error) {
@@ -71,7 +81,7 @@ fn connecting(error: &reqwest::Error, https: bool) -> EgressError {
     }
 }
 
-fn broken(error: &reqwest::Error) -> &'static str {
+fn broken(error: &(dyn StdError + 'static)) -> &'static str {
     match find::<hyper::Error>(error) {
         Some(error) if error.is_parse() => "what came was not HTTP",
         Some(error) if error.is_incomplete_message() => {
@@ -88,7 +98,7 @@ fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Optio
 }
 
 /// What the operating system said: the innermost I/O error, since layers wrap it in ones of their own.
-fn io_kind(error: &reqwest::Error) -> Option<io::ErrorKind> {
+fn io_kind(error: &(dyn StdError + 'static)) -> Option<io::ErrorKind> {
     causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last().map(io::Error::kind)
 }
 

@@ -1,5 +1,5 @@
-//! The guarded HTTP client: the only place that connects to an address from outside, and the only place that builds a
-//! `reqwest` client.
+//! The guarded HTTP client: the only place that connects to an address from outside, and the only place that builds an
+//! HTTP client.
 
 use std::{
     collections::HashMap,
@@ -146,7 +146,7 @@ pub struct EgressError {
 #[derive(Clone)]
 pub struct Egress {
     config: Arc<EgressConfig>,
-    http: reqwest::Client,
+    http: client::Http,
     tls: Arc<rustls::ClientConfig>,
     /// Whether the address rule is skipped.
     trusted: bool,
@@ -158,29 +158,25 @@ impl Egress {
     /// # Errors
     /// `INTERNAL_ERROR` when no TLS client can be made.
     pub fn new(config: EgressConfig) -> Result<Self> {
-        Self::build(Arc::new(config), Arc::new(client::tls()?), false)
+        Ok(Self::build(Arc::new(config), Arc::new(client::tls()?), false))
     }
 
     /// A client for destinations that the operator configured: no address rule, own connections. The caller
     /// checks hosts.
-    ///
-    /// # Errors
-    /// As [`Egress::new`].
-    pub fn trusted(&self) -> Result<Self> {
+    #[must_use]
+    pub fn trusted(&self) -> Self {
         Self::build(Arc::clone(&self.config), Arc::clone(&self.tls), true)
     }
 
     /// The same client without pooled connections and without TLS sessions to resume. It costs a few kilobytes.
-    ///
-    /// # Errors
-    /// As [`Egress::new`].
-    pub fn fresh(&self) -> Result<Self> {
+    #[must_use]
+    pub fn fresh(&self) -> Self {
         Self::build(Arc::clone(&self.config), Arc::new(client::without_sessions(&self.tls)), self.trusted)
     }
 
-    fn build(config: Arc<EgressConfig>, tls: Arc<rustls::ClientConfig>, trusted: bool) -> Result<Self> {
-        let http = client::build(&config, (*tls).clone(), !trusted)?;
-        Ok(Self { config, http, tls, trusted })
+    fn build(config: Arc<EgressConfig>, tls: Arc<rustls::ClientConfig>, trusted: bool) -> Self {
+        let http = client::build(&config, &tls, !trusted);
+        Self { config, http, tls, trusted }
     }
 
     /// Checks a URL as far as that is possible without resolving its name: at most 2048 bytes, http or https,
@@ -227,11 +223,11 @@ impl Egress {
     /// As [`Egress::send`]; the reader may have part of the answer then.
     pub async fn read(&self, call: Call, reader: &mut dyn Reader) -> Result<(), EgressError> {
         let target = call.url.target();
-        if let Some(service) = self.in_process(&target) {
+        if let Some(service) = self.in_process(target) {
             return client::call_in_process(Arc::clone(service), call, reader).await;
         }
-        self.judge(&target).map_err(EgressError::blocked)?;
-        client::call(&self.http, call, &target, reader).await
+        self.judge(target).map_err(EgressError::blocked)?;
+        client::call(&self.http, call, reader).await
     }
 
     fn in_process(&self, target: &target::Target) -> Option<&Arc<dyn LocalService>> {

@@ -1,10 +1,11 @@
 //! The HTTP client of the store for files: `object_store` brings none of its own (its usual one is an older
-//! `reqwest` with another TLS provider).
+//! `reqwest` with another TLS provider). Files are streams in both directions, which `reqwest` limits to a time per read.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use http_body_util::BodyExt;
+use hyper_util::client::legacy::connect::dns::Name;
 use object_store::{
     ClientOptions,
     client::{
@@ -13,20 +14,57 @@ use object_store::{
     },
 };
 
-use super::{Egress, client};
+use reqwest::dns::{Addrs, Resolve, Resolving};
+use tower_service::Service;
+
+use super::{
+    Egress,
+    client::{self, CheckedResolver},
+};
+use crate::error::{Error, Result as HubResult};
 
 /// How long the service may take to take a request and to begin its answer: a hanging one must not hold what waits
 /// for it. The largest request is a whole file.
 const ANSWER: Duration = Duration::from_secs(120);
 
+/// Longest pause within an answer, unless another is configured.
+const READ_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// Lends a client to `object_store`.
 #[derive(Debug, Clone)]
-pub(crate) struct ObjectHttp(Egress);
+pub(crate) struct ObjectHttp(reqwest::Client);
 
 impl ObjectHttp {
-    /// The operator configured the address: the client is a trusted one.
-    pub(crate) fn new(egress: Egress) -> Self {
-        Self(egress)
+    /// The operator configured the address: the address rule is skipped.
+    ///
+    /// # Errors
+    /// `INTERNAL_ERROR` when no client can be made.
+    #[expect(clippy::disallowed_methods, reason = "of the same resolver and TLS as all others")]
+    pub(crate) fn new(egress: &Egress) -> HubResult<Self> {
+        let client = reqwest::Client::builder()
+            .tls_backend_preconfigured((*egress.tls).clone())
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .no_proxy()
+            .connect_timeout(client::CONNECT_TIMEOUT)
+            .read_timeout(egress.config.read_timeout.unwrap_or(READ_TIMEOUT))
+            .pool_idle_timeout(client::IDLE_TIMEOUT)
+            .tcp_nodelay(true)
+            .http1_max_headers(client::MAX_ANSWER_HEADERS)
+            .http2_max_header_list_size(client::MAX_ANSWER_HEADER_BYTES)
+            .dns_resolver(CheckedResolver::new(&egress.config, false));
+        client.build().map(Self).map_err(Error::internal)
+    }
+}
+
+impl Resolve for CheckedResolver {
+    fn resolve(&self, name: reqwest::dns::Name) -> Resolving {
+        let mut resolver = self.clone();
+        Box::pin(async move {
+            let name: Name = name.as_str().parse()?;
+            Ok(Box::new(resolver.call(name).await?) as Addrs)
+        })
     }
 }
 
@@ -50,7 +88,7 @@ impl HttpService for ObjectHttp {
         if body.content_length() > 0 {
             *request.body_mut() = Some(reqwest::Body::wrap(body));
         }
-        let asked = client::with_port(port, self.0.http.execute(request));
+        let asked = client::with_port(port, self.0.execute(request));
         let response = tokio::time::timeout(ANSWER, asked)
             .await
             .map_err(|elapsed| HttpError::new(HttpErrorKind::Timeout, elapsed))?
@@ -99,9 +137,9 @@ mod tests {
         });
         let config =
             EgressConfig { read_timeout: Some(Duration::from_millis(50)), ..EgressConfig::default() };
-        let egress = Egress::new(config).unwrap().trusted().unwrap();
+        let egress = Egress::new(config).unwrap();
         let request = http::Request::get(format!("http://{address}/file")).body(HttpRequestBody::empty());
-        let answer = ObjectHttp::new(egress).call(request.unwrap()).await.unwrap();
+        let answer = ObjectHttp::new(&egress).unwrap().call(request.unwrap()).await.unwrap();
         let mut body = answer.into_body();
         assert_eq!(&*body.frame().await.unwrap().unwrap().into_data().unwrap(), b"half");
         assert_eq!(body.frame().await.unwrap().unwrap_err().kind(), HttpErrorKind::Timeout);

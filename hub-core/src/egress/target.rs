@@ -1,6 +1,6 @@
 //! URLs from outside.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use url::{Host, Url};
 
@@ -9,12 +9,20 @@ use crate::error::{Error, Result};
 /// Longest URL that is stored or dialled, in bytes.
 const MAX_URL: usize = 2048;
 
-/// A URL whose scheme, host, port and user part were found acceptable.
+/// A URL whose scheme, host, port and user part were found acceptable. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckedUrl(Url);
+pub struct CheckedUrl(Arc<Checked>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Checked {
+    url: Url,
+    /// The same as the client takes it.
+    uri: http::Uri,
+    target: Target,
+}
 
 /// Where a URL leads.
-#[derive(Debug, Clone)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target {
     /// Host as the URL standard writes it; IPv6 without brackets.
     pub(super) host: String,
@@ -26,6 +34,18 @@ pub(super) struct Target {
 }
 
 impl Target {
+    fn of(url: &Url) -> Self {
+        let https = url.scheme() == "https";
+        let (host, address) = match url.host() {
+            Some(Host::Ipv4(ip)) => (ip.to_string(), Some(ip.into())),
+            Some(Host::Ipv6(ip)) => (ip.to_string(), Some(ip.into())),
+            Some(Host::Domain(name)) => (name.to_owned(), None),
+            None => (String::new(), None),
+        };
+        let port = url.port().unwrap_or(if https { 443 } else { 80 });
+        Self { host, address, port, https }
+    }
+
     /// Whether the host is a name of this machine by definition.
     pub(super) fn is_localhost(&self) -> bool {
         let name = self.host.strip_suffix('.').unwrap_or(&self.host);
@@ -36,19 +56,15 @@ impl Target {
 impl CheckedUrl {
     /// The URL.
     pub fn as_url(&self) -> &Url {
-        &self.0
+        &self.0.url
     }
 
-    pub(super) fn target(&self) -> Target {
-        let https = self.0.scheme() == "https";
-        let (host, address) = match self.0.host() {
-            Some(Host::Ipv4(ip)) => (ip.to_string(), Some(ip.into())),
-            Some(Host::Ipv6(ip)) => (ip.to_string(), Some(ip.into())),
-            Some(Host::Domain(name)) => (name.to_owned(), None),
-            None => (String::new(), None),
-        };
-        let port = self.0.port().unwrap_or(if https { 443 } else { 80 });
-        Target { host, address, port, https }
+    pub(super) fn uri(&self) -> &http::Uri {
+        &self.0.uri
+    }
+
+    pub(super) fn target(&self) -> &Target {
+        &self.0.target
     }
 }
 
@@ -71,12 +87,12 @@ pub(super) fn check(text: &str, judge: impl Fn(&Target) -> Result<(), String>) -
         return Err(invalid("must not contain a user name or password"));
     }
     url.set_fragment(None);
-    if url.as_str().len() > MAX_URL || url.as_str().parse::<http::Uri>().is_err() {
+    let Some(uri) = url.as_str().parse().ok().filter(|_| url.as_str().len() <= MAX_URL) else {
         return Err(invalid("must be at most 2048 bytes long and made of characters allowed in a URL"));
-    }
-    let checked = CheckedUrl(url);
-    match judge(&checked.target()) {
-        Ok(()) => Ok(checked),
+    };
+    let target = Target::of(&url);
+    match judge(&target) {
+        Ok(()) => Ok(CheckedUrl(Arc::new(Checked { url, uri, target }))),
         Err(reason) => Err(Error::invalid("url", reason)),
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn open_bucket(
         .with_access_key_id(&s3.access_key_id)
         .with_secret_access_key(s3.secret_access_key.expose())
         .with_retry(retry)
-        .with_http_connector(ObjectHttp::new(egress.trusted()?));
+        .with_http_connector(ObjectHttp::new(egress)?);
     if let Some(endpoint) = &s3.endpoint {
         builder = builder
             .with_endpoint(endpoint.as_str().trim_end_matches('/'))

@@ -82,7 +82,7 @@ fn address(subject: &Subject<'_>) -> Option<Url> {
 
 async fn ask(base: &Url) -> Result<Answer, String> {
     // The operator named the address, so private addresses are allowed.
-    let egress = Egress::new(EgressConfig::default()).and_then(|egress| egress.trusted());
+    let egress = Egress::new(EgressConfig::default()).map(|egress| egress.trusted());
     let egress = egress.map_err(|error| error.to_string())?;
     let mut url = base.clone();
     url.set_path(&format!("{}/openapi.json", base.path().trim_end_matches('/')));

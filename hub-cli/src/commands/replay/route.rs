@@ -103,7 +103,7 @@ impl Route {
             (Self::Here { to, mode }, _) => {
                 let egress = match &to {
                     // The user named the address, so private addresses are allowed.
-                    Some(_) => Egress::new(EgressConfig::default())?.trusted()?,
+                    Some(_) => Egress::new(EgressConfig::default())?.trusted(),
                     // These URLs are from the recordings, which may be from another person.
                     None => {
                         Egress::new(EgressConfig { allow: local::allowed()?, ..EgressConfig::default() })?

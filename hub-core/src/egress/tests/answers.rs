@@ -105,7 +105,7 @@ async fn a_broken_response_differs_from_a_failed_connection() {
     let (tls, written, _) = fault(&open(), call(&url)).await;
     assert_eq!((tls, written), (EgressFault::Tls, false));
 
-    for egress in [open(), open().trusted().unwrap()] {
+    for egress in [open(), open().trusted()] {
         let (dns, written, _) = fault(&egress, call("http://no-such-name.invalid/")).await;
         assert_eq!((dns, written), (EgressFault::Dns, false));
     }
@@ -205,7 +205,7 @@ async fn a_kept_connection_that_died_is_replaced() {
 
 #[tokio::test]
 async fn an_untrusted_certificate_is_rejected() {
-    let egress = open().trusted().unwrap();
+    let egress = open().trusted();
     let certificate = include_bytes!("self_signed.cert.der").as_slice().into();
     let key = rustls::pki_types::PrivatePkcs8KeyDer::from(include_bytes!("self_signed.key.der").as_slice());
     let config = rustls::ServerConfig::builder()

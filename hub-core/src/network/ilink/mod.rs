@@ -165,7 +165,7 @@ impl IlinkNetwork {
         random: Random,
     ) -> Result<Self> {
         let hosts = Arc::new(Hosts::new(&config.login_base_url, &config.cdn_base_url));
-        let transport = Transport::new(Arc::new(config.normalized()), egress.trusted()?, random);
+        let transport = Transport::new(Arc::new(config.normalized()), egress.trusted(), random);
         Ok(Self { name: name.to_owned(), transport, hosts, clock })
     }
 

@@ -97,10 +97,8 @@ impl Transport {
 
     /// Forgets pooled connections.
     pub(super) fn reset(&self) {
-        match self.egress().fresh() {
-            Ok(fresh) => *self.egress.lock().unwrap_or_else(PoisonError::into_inner) = fresh,
-            Err(error) => tracing::warn!(%error, "no new connections to the chat network; the old ones stay"),
-        }
+        let fresh = self.egress().fresh();
+        *self.egress.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
     }
 
     pub(super) async fn post(
