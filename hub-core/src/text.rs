@@ -82,7 +82,14 @@ fn overrides_direction(c: char) -> bool {
 /// A multi-row parameter: the statements of both databases read rows out of one JSON text. Our own row types
 /// always serialise. PostgreSQL cannot hold U+0000 in a text, so the inbox replaces it before it gets here.
 pub(crate) fn json<T: serde::Serialize + ?Sized>(rows: &T) -> String {
-    serde_json::to_string(rows).expect("rows have string keys and no failing parts")
+    json_of_size(rows, 128)
+}
+
+/// As [`json`], for a text of about this many bytes.
+pub(crate) fn json_of_size<T: serde::Serialize + ?Sized>(rows: &T, size: usize) -> String {
+    let mut text = Vec::with_capacity(size);
+    serde_json::to_writer(&mut text, rows).expect("rows have string keys and no failing parts");
+    String::from_utf8(text).expect("JSON is UTF-8")
 }
 
 #[cfg(test)]

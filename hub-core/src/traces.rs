@@ -31,6 +31,7 @@ use crate::{
         outbox::NewOutbound,
         traces::{NewTrace, TraceUpdate},
     },
+    text::json,
 };
 
 /// The trace of a send that was just accepted.
@@ -48,7 +49,7 @@ pub(crate) fn of_send(outbound: &NewOutbound, id: TraceId, kind: StepKind) -> Ne
         summary: "queued for the chat".to_owned(),
         started_at: outbound.now,
         duration_ms: 0,
-        steps: format!("[{}]", steps_text(&[accepted])),
+        steps: json(&[accepted]),
     }
 }
 

@@ -4,10 +4,9 @@
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
-use url::{Origin, Url};
-
 use crate::{
     delivery::{plugins::Installed, redact::Redactor, work_store::WorkContext},
+    egress::{CheckedUrl, Egress},
     error::{Error, Result},
     filter::{CompiledFilter, Filter, FilterInput},
     id::{BotId, ChannelId},
@@ -72,8 +71,8 @@ pub struct ChannelRuntime {
     pub lane_hold: Duration,
     /// Knows the webhook's secrets.
     pub redactor: Redactor,
-    /// Where the webhook's URL leads: requests to other origins carry no credentials.
-    pub webhook_origin: Option<Origin>,
+    /// The webhook's URL, if it may be called: requests to other origins carry no credentials.
+    pub webhook_target: Option<CheckedUrl>,
     /// The ids as filters see them.
     id_texts: (String, String),
 }
@@ -138,12 +137,12 @@ pub async fn load(ctx: &WorkContext, bot_id: BotId) -> Result<BotChannels> {
     // Read after the revision: what is newer than it says is loaded again.
     let mut plugins: HashMap<ChannelId, Vec<Arc<Installed>>> = super::plugins::load(ctx, bot_id).await?;
     let apps = ctx.store.apps(bot_id).await?;
-    let sealer = ctx.sealer.clone();
+    let (sealer, egress) = (ctx.sealer.clone(), ctx.egress.clone());
     let compile = move || {
         let mut channels = Vec::with_capacity(records.len());
         for record in records {
             let plugins = plugins.remove(&record.id).unwrap_or_default();
-            channels.push(Arc::new(ChannelRuntime::new(&record, plugins, &sealer)?));
+            channels.push(Arc::new(ChannelRuntime::new(&record, plugins, &sealer, &egress)?));
         }
         Ok::<_, Error>(channels)
     };
@@ -161,7 +160,12 @@ impl BotChannels {
 }
 
 impl ChannelRuntime {
-    fn new(record: &ChannelRecord, plugins: Vec<Arc<Installed>>, sealer: &Sealer) -> Result<Self> {
+    fn new(
+        record: &ChannelRecord,
+        plugins: Vec<Arc<Installed>>,
+        sealer: &Sealer,
+        egress: &Egress,
+    ) -> Result<Self> {
         let old_secret = record.webhook_old_secret(sealer)?;
         let (webhook, secret) = (record.webhook()?, record.webhook_secret(sealer)?);
         let custom_header = match Method::try_from(&webhook.auth) {
@@ -170,7 +174,7 @@ impl ChannelRuntime {
         };
         Ok(Self {
             redactor: Redactor::new(secret.iter().chain(&old_secret), custom_header),
-            webhook_origin: Url::parse(&webhook.url).ok().map(|url| url.origin()),
+            webhook_target: egress.check_url(&webhook.url).ok(),
             id: record.id,
             handle: record.handle()?,
             enabled: record.enabled,

@@ -19,7 +19,7 @@ const MIN_SECRET: usize = 4;
 
 /// Headers whose values are shown. Those that start with `x-` are shown too unless their name speaks of a
 /// credential; of everything else only the name is kept.
-const SHOWN: [&str; 29] = [
+const SHOWN: [&str; 30] = [
     "accept",
     "accept-language",
     "age",
@@ -49,6 +49,7 @@ const SHOWN: [&str; 29] = [
     "via",
     "webhook-id",
     "webhook-timestamp",
+    "x-hub-attempt",
 ];
 
 /// Parts of names of headers and query parameters that carry credentials.
@@ -88,7 +89,10 @@ impl Redactor {
 
     /// A text with every known secret masked.
     pub fn text(&self, text: &str) -> String {
-        let mut text = text.to_owned();
+        self.masked(text.to_owned())
+    }
+
+    fn masked(&self, mut text: String) -> String {
         for needle in &self.needles {
             if text.contains(needle.expose()) {
                 text = text.replace(needle.expose(), MASK);
@@ -101,13 +105,13 @@ impl Redactor {
     pub fn headers(&self, headers: &HeaderMap) -> Vec<(String, String)> {
         let shown = |name: &HeaderName| self.custom_header.as_ref() != Some(name) && is_shown(name.as_str());
         let pairs = headers.iter().map(|(name, value)| {
-            let value = if !shown(name) || value.is_sensitive() {
+            let value = if value.is_sensitive() || !shown(name) {
                 MASK.to_owned()
             } else {
                 let text = String::from_utf8_lossy(value.as_bytes());
                 // Only these parts of a URL are masked.
                 let url = text.contains(['?', '@']).then(|| Url::parse(&text).ok()).flatten();
-                cut(url.map_or_else(|| self.text(&text), |url| self.url(&url)), MAX_HEADER)
+                cut(url.map_or_else(|| self.masked(text.into_owned()), |url| self.url(&url)), MAX_HEADER)
             };
             (name.as_str().to_owned(), value)
         });
@@ -126,14 +130,17 @@ impl Redactor {
             let masked = masked.join("&");
             url.set_query(Some(&masked));
         }
-        self.text(url.as_str())
+        self.masked(url.into())
     }
 
     /// A body as text, at most [`MAX_BODY`] bytes of it, with every known secret masked. Bytes that are not
     /// UTF-8 are replaced, and so is NUL, which not every database takes; all other control characters stay.
     pub fn body(&self, body: &[u8]) -> String {
-        let text = String::from_utf8_lossy(body).replace('\0', "\u{fffd}");
-        cut(self.text(&text), MAX_BODY)
+        let mut text = String::from_utf8_lossy(body).into_owned();
+        if text.contains('\0') {
+            text = text.replace('\0', "\u{fffd}");
+        }
+        cut(self.masked(text), MAX_BODY)
     }
 }
 

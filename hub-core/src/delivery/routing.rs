@@ -12,7 +12,7 @@ use crate::{
         message::{Direction, MessageStatus},
         private,
         sinks::{Ordering, SinkId, SinkKey},
-        trace::{Step, StepDetail, StepKind, StepName, TraceStatus, steps_text},
+        trace::{Step, StepDetail, StepKind, StepName, TraceStatus},
     },
     network::{InboundMedia, InboundMessage, MessageClass, Quote, items},
     node::Live,
@@ -25,6 +25,7 @@ use crate::{
         media::NewInboundMedia,
         traces::NewTrace,
     },
+    text::json,
     time::{Clock, Timestamp},
 };
 
@@ -101,7 +102,7 @@ impl Router {
             kind: message.kind,
             content: content.text.clone(),
             items: content.items.clone(),
-            quoted: content.quote.as_ref().map(crate::text::json),
+            quoted: content.quote.as_ref().map(json),
             network_id: message.network_id.as_deref().map(clean),
             dedupe_key: clean(&message.dedupe_key),
             private,
@@ -212,7 +213,7 @@ impl Router {
                 summary: format!("queued for the app {}", runtime.handle),
                 started_at: now,
                 duration_ms: 0,
-                steps: format!("[{}]", steps_text(&[step])),
+                steps: json(&[step]),
             });
             id
         });
@@ -300,7 +301,7 @@ impl Router {
             summary,
             started_at: started,
             duration_ms: i64::try_from(now.since(started).as_millis()).unwrap_or(i64::MAX),
-            steps: format!("[{}]", steps_text(&steps)),
+            steps: json(&steps),
         }
     }
 
@@ -320,7 +321,7 @@ impl Router {
             summary: "quarantined: the message could not be read".to_owned(),
             started_at: now,
             duration_ms: 0,
-            steps: format!("[{}]", steps_text(&[step])),
+            steps: json(&[step]),
         };
         without_channel(trace)
     }
@@ -355,7 +356,7 @@ pub(super) fn log_row(
             kind: content.kind,
             content: content.text.clone(),
             items: content.items.clone(),
-            quoted: content.quote.as_ref().map(crate::text::json),
+            quoted: content.quote.as_ref().map(json),
             private: None,
             sent_at: content.sent_at,
         },

@@ -188,7 +188,8 @@ impl<'j> Filtered<'j> {
     /// Writes the request of the specification.
     pub fn draft(self) -> Drafted<'j> {
         let Self { job, channel } = self;
-        let body = Bytes::from(crate::text::json(&Payload::of(job)));
+        let body =
+            Bytes::from(crate::text::json_of_size(&Payload::of(job), 512 + job.content.text.len() * 5 / 4));
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(

@@ -27,10 +27,13 @@ words! {
     }
 }
 
-/// Steps as the text that is appended to a stored array.
+/// Steps as the text that is appended to a stored array: without its brackets.
 pub(crate) fn steps_text(steps: &[Step]) -> String {
-    let array = crate::text::json(steps);
-    array[1..array.len() - 1].to_owned()
+    let bodies: usize = steps.iter().filter_map(|step| step.detail.body.as_ref()).map(String::len).sum();
+    let mut array = crate::text::json_of_size(steps, 512 * steps.len() + bodies + bodies / 4);
+    array.pop();
+    array.remove(0);
+    array
 }
 
 /// A message's way through one channel. As a document it looks as in the API.

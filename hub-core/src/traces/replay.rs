@@ -18,6 +18,7 @@ use crate::{
         deliveries::Replay,
         traces::{NewTrace, TraceUpdate},
     },
+    text::json,
     time::Timestamp,
     wake::Hint,
 };
@@ -187,6 +188,6 @@ pub(super) fn new_trace(
         summary: "replay".to_owned(),
         started_at: now,
         duration_ms: 0,
-        steps: format!("[{}]", steps_text(&[received])),
+        steps: json(&[received]),
     }
 }

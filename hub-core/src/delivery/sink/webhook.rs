@@ -61,7 +61,8 @@ async fn post(
         Step::new(StepName::Request, StepKind::Webhook, status, started, ended, detail)
     };
     let mut detail = StepDetail { method: Some(request.method.as_str().to_owned()), ..StepDetail::default() };
-    let url = match ctx.egress.check_url(&request.url) {
+    let known = channel.webhook_target.as_ref().filter(|_| request.url == channel.webhook.url);
+    let url = match known.map_or_else(|| ctx.egress.check_url(&request.url), |url| Ok(url.clone())) {
         Ok(url) => url,
         Err(error) => {
             // It was acceptable when it was saved: the rules are others now.
@@ -136,7 +137,8 @@ fn sign(
     // A replay to another address never carries the channel's credentials there.
     let replayed_elsewhere = job.target_url.as_ref().is_some_and(|target| *target != channel.webhook.url);
     // Nor does a request that a plugin sent to another origin.
-    let own = !replayed_elsewhere && channel.webhook_origin == Some(url.as_url().origin());
+    let is_own = |own: &CheckedUrl| *own == url || own.as_url().origin() == url.as_url().origin();
+    let own = !replayed_elsewhere && channel.webhook_target.as_ref().is_some_and(is_own);
     let method = if own { Method::try_from(&channel.webhook.auth)? } else { Method::None };
     let id = job.id.to_string();
     let signatures = signing::headers(&Signing {
