@@ -78,13 +78,20 @@ impl Tap {
         self.seen.lock().unwrap().clone()
     }
 
+    /// How often an endpoint has answered. Of the requests, some may have been given up.
+    pub fn answered(&self, endpoint: &str) -> usize {
+        count_of(&self.answered.borrow(), endpoint)
+    }
+
     /// Waits until an endpoint has answered so often.
     pub async fn wait_answered(&self, endpoint: &str, count: usize) {
         let mut answered = self.answered.subscribe();
-        let enough =
-            |paths: &Vec<String>| paths.iter().filter(|path| path.ends_with(endpoint)).count() >= count;
-        within(answered.wait_for(enough)).await.unwrap();
+        within(answered.wait_for(|paths| count_of(paths, endpoint) >= count)).await.unwrap();
     }
+}
+
+fn count_of(paths: &[String], endpoint: &str) -> usize {
+    paths.iter().filter(|path| path.ends_with(endpoint)).count()
 }
 
 /// The whole set-up.

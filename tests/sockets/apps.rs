@@ -315,6 +315,9 @@ async fn events_without_a_connected_app_are_queued_in_order() {
     let told = scene.logged(AppEventState::Delivered, 70).await;
     assert!(told.iter().all(|event| event.attempts == 1));
     drop(client);
+    let seats = scene.stage.world.hub.context().node.seats.clone();
+    let gone = async || (seats.count() == 0).then_some(());
+    scene.stage.world.until("the hub knows that the app is gone", gone).await;
     // Not for ever: as long as a webhook would be tried.
     scene.stage.say("too late");
     scene.logged(AppEventState::Pending, 1).await;
