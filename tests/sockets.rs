@@ -4,6 +4,7 @@
 mod app_doors;
 mod app_foreign;
 mod app_nodes;
+pub mod app_scene;
 mod apps;
 mod bad_frames;
 pub mod client;

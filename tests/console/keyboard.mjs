@@ -18,7 +18,8 @@ async function press(...keys) {
     const here = await opened();
     await page.keyboard.press(key);
     // While another page is opened there is nothing to ask.
-    const isLost = async () => (await focused().catch(() => '')).startsWith('BODY') && await opened().catch(() => '') === here;
+    const isLost = async () =>
+      (await focused().catch(() => '')).startsWith('BODY') && (await opened().catch(() => '')) === here;
     for (let tries = 0; (await isLost()) && !before.startsWith('BODY'); tries += 1) {
       assert.ok(tries < 100, `${key} lost the focus at ${page.url()}: ${before}`);
       await page.waitForTimeout(50);

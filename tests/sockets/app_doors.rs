@@ -12,7 +12,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{
-    apps::{ALL, APP_WS, Scene, WS, make},
+    app_scene::{ALL, APP_WS, Scene, WS, make},
     client::open,
 };
 use crate::support::http::Caller;
@@ -149,7 +149,7 @@ async fn removing_the_app_closes_its_sockets() {
     // The hub has it before the app is there again.
     let comes = async { while !matches!(news.recv().await.unwrap(), Event::Message { .. }) {} };
     scene.while_time_passes(comes).await;
-    let (installation, token) = super::apps::install(&scene.stage, bot, app).await;
+    let (installation, token) = super::app_scene::install(&scene.stage, bot, app).await;
     (scene.installation, scene.token) = (installation, token);
     scene.stage.say("and is there again");
     assert_eq!(scene.content(&mut whole).await, "and is there again");
@@ -173,7 +173,7 @@ async fn the_sockets_of_a_disabled_users_apps_are_closed() {
     let scene = Scene::new(&["message.text"], &ALL).await;
     let (hub, owner) = (scene.stage.world.hub.clone(), scene.stage.world.owner);
     // Someone has to be left to administer.
-    let eve = super::apps::user(&scene.stage, "eve").await;
+    let eve = super::app_scene::user(&scene.stage, "eve").await;
     let admin = UserPatch { role: Some(hub_core::access::Role::Admin), ..UserPatch::default() };
     let eve_id = eve.user().unwrap().user_id;
     hub.admin().update_user(&owner, eve_id, admin).await.unwrap();

@@ -33,7 +33,7 @@ use tower_service::Service;
 
 use super::{
     Answer, Call, EgressConfig, EgressError, EgressFault, Reader, Resolver,
-    fault::{Blocked, NotInTime, Unresolved},
+    fault::{Blocked, Unresolved},
     phases::Marks,
 };
 use crate::{
@@ -48,7 +48,7 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Connections kept per host: as many as requests may be in flight, since channels often share a receiver and a
 /// connection that is closed between two messages costs more than the message.
-const MAX_IDLE_PER_HOST: usize = 128;
+pub(super) const MAX_IDLE_PER_HOST: usize = 128;
 /// TLS sessions that a client without earlier ones keeps: there may be one client for each bot.
 const FRESH_SESSIONS: usize = 16;
 /// Most headers of an answer, and their bytes together.
@@ -57,14 +57,15 @@ pub(super) const MAX_ANSWER_HEADER_BYTES: u32 = 32 * 1024;
 /// Addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 16;
 
-/// A connection that carries nothing is probed after this long, and as often as that before it is given up.
+/// How long a connection is silent before it is probed, and the time between probes.
 const KEEPALIVE: Duration = Duration::from_secs(15);
+/// Probes without a response after which it is closed.
 const PROBES: u32 = 3;
 
 tokio::task_local! {
     /// The port that this task dials. The library's resolver hears the name alone, and rules and own listeners are about
     /// ports too.
-    static PORT: u16;
+    pub(super) static PORT: u16;
 }
 
 /// A client with its connections.
@@ -135,10 +136,8 @@ impl Service<Uri> for Connector {
     fn call(&mut self, uri: Uri) -> Self::Future {
         let default = if uri.scheme() == Some(&http::uri::Scheme::HTTPS) { 443 } else { 80 };
         let port = uri.port_u16().unwrap_or(default);
-        let connected = with_port(port, self.0.call(uri));
-        Box::pin(async move {
-            tokio::time::timeout(CONNECT_TIMEOUT, connected).await.unwrap_or_else(|_| Err(NotInTime.into()))
-        })
+        let connected = tokio::time::timeout(CONNECT_TIMEOUT, PORT.scope(port, self.0.call(uri)));
+        Box::pin(async move { connected.await? })
     }
 }
 
@@ -255,11 +254,6 @@ impl From<Whole> for Answer {
     fn from(Whole { status, headers, body }: Whole) -> Self {
         Self { status, headers, body: body.freeze() }
     }
-}
-
-/// Runs something that dials this port.
-pub(super) fn with_port<F: Future>(port: u16, run: F) -> impl Future<Output = F::Output> {
-    PORT.scope(port, run)
 }
 
 /// Sends one request over the network.

@@ -2,6 +2,8 @@
 
 use std::{error::Error as StdError, fmt, io, iter};
 
+use tokio::time::error::Elapsed;
+
 use super::{EgressError, EgressFault};
 
 /// The resolver found an address that may not be dialled, for this reason.
@@ -13,11 +15,6 @@ pub(super) struct Blocked(pub(super) String);
 #[derive(Debug, thiserror::Error)]
 #[error("the name does not resolve")]
 pub(super) struct Unresolved;
-
-/// The time for a connection ran out.
-#[derive(Debug, thiserror::Error)]
-#[error("no connection within the time limit")]
-pub(super) struct NotInTime;
 
 impl EgressError {
     pub(super) fn new(fault: EgressFault, written: bool, message: impl Into<String>) -> Self {
@@ -60,7 +57,7 @@ impl EgressError {
 
 /// No connection came about, so nothing can have been written.
 fn not_connected(error: &(dyn StdError + 'static), https: bool) -> EgressError {
-    if find::<NotInTime>(error).is_some() || io_kind(error) == Some(io::ErrorKind::TimedOut) {
+    if find::<Elapsed>(error).is_some() || io_kind(error) == Some(io::ErrorKind::TimedOut) {
         return EgressError::new(EgressFault::Timeout, false, "no connection within the time limit");
     }
     if let Some(tls) = find::<rustls::Error>(error) {

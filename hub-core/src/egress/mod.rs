@@ -42,9 +42,6 @@ pub struct EgressConfig {
     pub in_process: HashMap<String, Arc<dyn LocalService>>,
     /// Finds the addresses of names; the machine's own resolver when there is none.
     pub resolver: Option<Arc<dyn Resolver>>,
-    /// Longest pause within an answer, 120 s when none is said. Calls have deadlines of their own, none of them
-    /// longer; files of the media store are read as a stream that has none.
-    pub read_timeout: Option<Duration>,
 }
 
 /// Finds the addresses of a name, in another way than the machine does. What it finds is held to the address

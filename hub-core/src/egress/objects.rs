@@ -1,5 +1,5 @@
 //! The HTTP client of the store for files: `object_store` brings none of its own (its usual one is an older
-//! `reqwest` with another TLS provider). Files are streams in both directions, which `reqwest` limits to a time per read.
+//! `reqwest` with another TLS provider).
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use crate::error::{Error, Result as HubResult};
 /// for it. The largest request is a whole file.
 const ANSWER: Duration = Duration::from_secs(120);
 
-/// Longest pause within an answer, unless another is configured.
+/// Longest pause within an answer: files are streams without a deadline.
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Lends a client to `object_store`.
@@ -39,8 +39,12 @@ impl ObjectHttp {
     ///
     /// # Errors
     /// `INTERNAL_ERROR` when no client can be made.
-    #[expect(clippy::disallowed_methods, reason = "of the same resolver and TLS as all others")]
     pub(crate) fn new(egress: &Egress) -> HubResult<Self> {
+        Self::build(egress, READ_TIMEOUT)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "with the resolver and TLS of all others")]
+    fn build(egress: &Egress, read_timeout: Duration) -> HubResult<Self> {
         let client = reqwest::Client::builder()
             .tls_backend_preconfigured((*egress.tls).clone())
             .redirect(reqwest::redirect::Policy::none())
@@ -48,8 +52,9 @@ impl ObjectHttp {
             .referer(false)
             .no_proxy()
             .connect_timeout(client::CONNECT_TIMEOUT)
-            .read_timeout(egress.config.read_timeout.unwrap_or(READ_TIMEOUT))
+            .read_timeout(read_timeout)
             .pool_idle_timeout(client::IDLE_TIMEOUT)
+            .pool_max_idle_per_host(client::MAX_IDLE_PER_HOST)
             .tcp_nodelay(true)
             .http1_max_headers(client::MAX_ANSWER_HEADERS)
             .http2_max_header_list_size(client::MAX_ANSWER_HEADER_BYTES)
@@ -88,7 +93,7 @@ impl HttpService for ObjectHttp {
         if body.content_length() > 0 {
             *request.body_mut() = Some(reqwest::Body::wrap(body));
         }
-        let asked = client::with_port(port, self.0.execute(request));
+        let asked = client::PORT.scope(port, self.0.execute(request));
         let response = tokio::time::timeout(ANSWER, asked)
             .await
             .map_err(|elapsed| HttpError::new(HttpErrorKind::Timeout, elapsed))?
@@ -135,11 +140,10 @@ mod tests {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf").await.unwrap();
             std::future::pending::<()>().await;
         });
-        let config =
-            EgressConfig { read_timeout: Some(Duration::from_millis(50)), ..EgressConfig::default() };
-        let egress = Egress::new(config).unwrap();
+        let egress = Egress::new(EgressConfig::default()).unwrap();
+        let client = ObjectHttp::build(&egress, Duration::from_millis(50)).unwrap();
         let request = http::Request::get(format!("http://{address}/file")).body(HttpRequestBody::empty());
-        let answer = ObjectHttp::new(&egress).unwrap().call(request.unwrap()).await.unwrap();
+        let answer = client.call(request.unwrap()).await.unwrap();
         let mut body = answer.into_body();
         assert_eq!(&*body.frame().await.unwrap().unwrap().into_data().unwrap(), b"half");
         assert_eq!(body.frame().await.unwrap().unwrap_err().kind(), HttpErrorKind::Timeout);

@@ -72,7 +72,7 @@ pub(super) async fn end_direct(batch: &mut Vec<Command>, written: Written) -> Re
         Ok(())
     };
     heard.await.inspect_err(|error| refuse(batch, error))?;
-    let Written { accepted, mut permits, begun, settled, flushed: _ } = written;
+    let Written { accepted, mut permits, begun, settled, .. } = written;
     let (mut accepted, mut begun, mut settled) =
         (accepted.into_iter(), begun.into_iter(), settled.into_iter());
     for command in batch.drain(..) {

@@ -9,7 +9,7 @@ use super::{
     conn::Conn,
     fault::classify,
     inbox::{Accept, Seqs, seq_of},
-    rows::{self, Arrays, Places, row},
+    rows::{self, Arrays, Places, or_rollback, row},
     traces::{NewTrace, insert_traces},
 };
 use crate::{
@@ -221,12 +221,15 @@ pub(super) struct Texts {
 impl Texts {
     pub(super) fn new() -> Self {
         Self {
-            log: format!(insert_log!("seq", "{}"), rows::single::<LogRow<'_>>()),
-            delivery: format!(insert_deliveries!("seq", "{}"), rows::single::<DeliveryRow<'_>>()),
-            trace: format!(insert_traces!("{}"), rows::single::<NewTrace>()),
+            log: or_rollback(&format!(insert_log!("seq", "{}"), rows::single::<LogRow<'_>>())),
+            delivery: or_rollback(&format!(
+                insert_deliveries!("seq", "{}"),
+                rows::single::<DeliveryRow<'_>>()
+            )),
+            trace: or_rollback(&format!(insert_traces!("{}"), rows::single::<NewTrace>())),
             // Without WHERE, `ON CONFLICT` would be read as the condition of a join.
-            contact: format!(meet!("{} WHERE true"), rows::single::<ContactRow<'_>>()),
-            cursor: format!(move_cursors!("{}"), rows::single::<CursorRow<'_>>()),
+            contact: or_rollback(&format!(meet!("{} WHERE true"), rows::single::<ContactRow<'_>>())),
+            cursor: or_rollback(&format!(move_cursors!("{}"), rows::single::<CursorRow<'_>>())),
         }
     }
 }

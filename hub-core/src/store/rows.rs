@@ -350,6 +350,13 @@ pub(super) fn single<R: Row>() -> String {
     format!("(SELECT {}) AS x", columns.collect::<Vec<_>>().join(", "))
 }
 
+/// SQLite's INSERT or UPDATE whose failure ends the transaction, as it would anyway: the pages that it changes need not be
+/// copied to undo it alone.
+pub(super) fn or_rollback(statement: &str) -> String {
+    let (verb, rest) = statement.split_once(' ').expect("a statement has several words");
+    format!("{verb} OR ROLLBACK {rest}")
+}
+
 fn unnest<R: Row>(first: usize) -> String {
     let arrays = R::COLUMNS.iter().zip(first..).map(|(column, place)| match column {
         Column::Text(_) => format!("${place}::text[]"),

@@ -46,8 +46,6 @@ pub(in crate::store) struct Tail {
     last: i64,
     /// Those of this process in their order, each with its number of rows, so that they need not be read again.
     entries: VecDeque<(usize, Vec<u8>)>,
-    rows: usize,
-    bytes: usize,
     /// The messages in it, by what makes them unique, and their entries.
     messages: HashMap<(BotId, String), i64>,
     /// The last numbers of channels' logs.
@@ -56,8 +54,8 @@ pub(in crate::store) struct Tail {
 
 impl Tail {
     /// Whether its flush costs little more per row than a larger one.
-    pub(in crate::store) const fn is_long(&self) -> bool {
-        self.rows >= ENOUGH_ROWS
+    pub(in crate::store) fn is_long(&self) -> bool {
+        self.size().0 >= ENOUGH_ROWS
     }
 
     pub(in crate::store) const fn is_empty(&self) -> bool {
@@ -69,33 +67,29 @@ impl Tail {
         Self { last: -1, ..Self::default() }
     }
 
-    fn push(&mut self, rows: usize, entry: Vec<u8>) {
-        self.rows += rows;
-        self.bytes += entry.len();
-        self.entries.push_back((rows, entry));
+    /// Its rows and bytes.
+    fn size(&self) -> (usize, usize) {
+        self.entries.iter().fold((0, 0), |(rows, bytes), (more, entry)| (rows + more, bytes + entry.len()))
     }
 
     /// How many of the oldest entries are too many.
     pub(super) fn excess(&self, most_rows: usize) -> usize {
-        if self.rows < most_rows && self.bytes < MOST_BYTES {
+        let (mut rows, mut bytes) = self.size();
+        if rows < most_rows && bytes < MOST_BYTES {
             return 0;
         }
-        let (mut rows, mut bytes) = (self.rows, self.bytes);
-        let is_too_much = |(of_entry, entry): &&(usize, Vec<u8>)| {
-            let is_too_much = rows > kept(most_rows) || bytes > kept(MOST_BYTES);
-            rows -= of_entry;
+        let is_excess = |(fewer, entry): &&(usize, Vec<u8>)| {
+            let is_excess = rows > kept(most_rows) || bytes > kept(MOST_BYTES);
+            rows -= fewer;
             bytes -= entry.len();
-            is_too_much
+            is_excess
         };
-        self.entries.iter().take_while(is_too_much).count()
+        self.entries.iter().take_while(is_excess).count()
     }
 
     /// Removes so many of the oldest entries.
     pub(super) fn remove(&mut self, count: usize) {
-        for (rows, entry) in self.entries.drain(..count) {
-            self.rows -= rows;
-            self.bytes -= entry.len();
-        }
+        self.entries.drain(..count);
         let removed = self.last - number(self.entries.len());
         self.messages.retain(|_, entry| *entry > removed);
     }
@@ -142,7 +136,7 @@ impl Direct {
         }
         let mut insert = self.prepare("INSERT INTO commit_log (id, entry) VALUES (?1, ?2)")?;
         insert.execute(params![tail.last, entry.0]).map_err(classify_direct)?;
-        tail.push(rows, entry.0);
+        tail.entries.push_back((rows, entry.0));
         Ok((Written { accepted, ..Written::default() }, tail))
     }
 

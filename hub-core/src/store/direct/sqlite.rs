@@ -29,7 +29,7 @@ use crate::{
         fault::{classify_direct, is_fatal, is_outage},
         inbox::{self, Accept, Accepted, Current, Judged, MessageRow, SKIP_REPEATS, Seqs},
         outbox,
-        rows::{self, Row, Values},
+        rows::{self, Row, Values, or_rollback},
         sending::{
             self, Settled,
             at_once::{self, Candidate, PERMIT, Permits},
@@ -77,19 +77,12 @@ impl Direct {
             PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 67108864";
         connection.execute_batch(settings).map_err(classify_direct)?;
         checkpoint::install(&connection);
-        let consequences = fan_out::Texts::new();
         let texts = Texts {
             message: or_rollback(&format!(
                 "{} {SKIP_REPEATS}",
                 inbox::insert_statement(&rows::single::<MessageRow>())
             )),
-            consequences: fan_out::Texts {
-                log: or_rollback(&consequences.log),
-                delivery: or_rollback(&consequences.delivery),
-                trace: or_rollback(&consequences.trace),
-                contact: or_rollback(&consequences.contact),
-                cursor: or_rollback(&consequences.cursor),
-            },
+            consequences: fan_out::Texts::new(),
             success: delete_statement(&rows::single::<Finished>()),
             count: or_rollback(&count_statement(&rows::single::<Successes>())),
             outcome: or_rollback(&finish_statement(&rows::single::<Finished>())),
@@ -268,13 +261,6 @@ impl Direct {
     pub(super) fn prepare(&self, statement: &str) -> Result<CachedStatement<'_>> {
         self.connection.prepare_cached(statement).map_err(classify_direct)
     }
-}
-
-/// An INSERT or UPDATE whose failure ends the transaction, as each failure does here: SQLite need not copy the pages that
-/// the statement changes in order to undo it alone.
-fn or_rollback(statement: &str) -> String {
-    let (verb, rest) = statement.split_once(' ').expect("a statement has several words");
-    format!("{verb} OR ROLLBACK {rest}")
 }
 
 /// Writes commands with this connection: as an entry of the commit log if that may have rows.
