@@ -211,9 +211,13 @@ pub struct Sealer {
     random: Random,
 }
 
-/// A sealed text in the store: `v1.<key id>.<base64 of nonce and ciphertext>`.
+/// A sealed text in the store: `v1.<key id>.<base64 of nonce and ciphertext>`, and `.contact` behind it where a message
+/// has what was sealed for the row of its sender's contact.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed(String);
+
+/// Marks what was sealed for a contact.
+const OF_CONTACT: &str = ".contact";
 
 impl Sealed {
     /// The text of a column.
@@ -224,6 +228,16 @@ impl Sealed {
     /// The [`key_id`](Sealer::key_id) of the key it was sealed with, when it is a sealed text at all.
     pub fn key_id(&self) -> Option<&str> {
         self.0.strip_prefix("v1.")?.split_once('.').map(|(key_id, _)| key_id)
+    }
+
+    /// The same, for the row of a message.
+    pub(crate) fn of_contact(&self) -> Self {
+        Self(format!("{}{OF_CONTACT}", self.0))
+    }
+
+    /// Whether it is in the row of a message and was sealed for the row of the sender's contact.
+    pub(crate) fn is_of_contact(&self) -> bool {
+        self.0.ends_with(OF_CONTACT)
     }
 }
 
@@ -321,7 +335,7 @@ impl Sealer {
     }
 
     fn open_own(&self, place: &str, sealed: &Sealed) -> Option<Secret> {
-        let mut parts = sealed.0.splitn(3, '.');
+        let mut parts = sealed.0.split('.');
         if parts.next()? != "v1" || parts.next()? != self.key_id {
             return None;
         }

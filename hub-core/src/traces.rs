@@ -1,5 +1,6 @@
 //! What happened to a message: its steps, each with its time, without secrets.
 
+mod bodies;
 mod bulk;
 mod expand;
 mod explain;
@@ -116,6 +117,8 @@ impl<'h> Traces<'h> {
     /// One trace with its steps, whatever its bot.
     pub async fn find(&self, actor: &Actor, bot_id: Option<BotId>, id: TraceId) -> Result<Option<Trace>> {
         let row = self.ctx.store.read().await?.traces().find(actor.scope()?, bot_id, id).await?;
-        Ok(row.map(Trace::from))
+        let mut found: Vec<Trace> = row.map(Trace::from).into_iter().collect();
+        self.make_bodies(&mut found).await?;
+        Ok(found.pop())
     }
 }

@@ -19,7 +19,7 @@ const BODY: &str = r#"{"type":"message","content":"grüß dich 你好"}"#;
 fn delivery(secret: &Secret, body: &str) -> Value {
     let signing = Signing {
         method: &Method::Hmac,
-        secret: Some(secret),
+        secret: Some(&secret.into()),
         previous: None,
         id: "dlv_01K9ZC3V5T8QK4X7M2N6P0RSWA",
         at: Clock::system().now(),

@@ -6,6 +6,7 @@ use std::{path::Path, process::Stdio};
 use http::HeaderMap;
 use hub_core::{
     delivery::signing::{self, Method, Signing},
+    secret::Secret,
     time::Timestamp,
 };
 use tokio::process::Command;
@@ -26,7 +27,7 @@ fn source(name: &str) -> String {
 fn signed(body: &str) -> HeaderMap {
     signing::headers(&Signing {
         method: &Method::Hmac,
-        secret: Some(&SECRET.into()),
+        secret: Some(&Secret::from(SECRET).into()),
         previous: None,
         id: "dlv_1",
         at: Timestamp::from_millis(1_790_000_000_000),

@@ -16,10 +16,10 @@ const ORDER: [(&str, &str); 3] = [
         words error random time failpoints id secret columns text page tasks # vocabulary
         file_type private_files data_dir spans invariants
         local_http egress network sandbox ai                                # leaves: know no user, channel or SQL
-        signing filter password qr
+        signing redact filter password qr
         access config model counters events wake                            # plain values
         store                                                               # the only module with SQL
-        media_store node context                                            # what every operation gets
+        media_store payload node context                                            # what every operation gets
         audit revocation idempotency app_status event_feed
         accounts media traces bots apps plugins admin channels              # nouns
         gateway delivery backup upkeep hub                                          # what works with them

@@ -402,6 +402,8 @@ async fn a_ping_takes_the_way_of_a_message_and_is_stored_nowhere() {
     assert_eq!(steps(&trace), [StepName::Request, StepName::Response]);
     let received = hub.wait_received(1).await;
     assert_eq!(contents(&received), ["ping"]);
+    let shown = trace.steps.iter().find_map(|step| step.detail.body.as_deref()).unwrap();
+    assert!(shown.contains(r#""content":"ping""#), "{shown}");
     assert!(received[0].is_signed_with(WEBHOOK_SECRET));
     let refused = ping(hub.hub.context(), owner, bot_id, channel).await.unwrap();
     assert_eq!((refused.status, refused.summary.as_str()), (TraceStatus::Error, "status 500"));

@@ -176,10 +176,17 @@ async fn the_newest_secrets_of_a_person_are_found(db: &Db) {
     let found = async |since, limit| {
         let mut read = db.store.read().await.unwrap();
         let rows = read.messages().recent_private(on.bot, "ann", since, limit).await.unwrap();
-        assert!(rows.iter().all(|(id, private)| private.as_str() == format!("sealed {id}")));
-        rows.into_iter().map(|(id, _)| id).collect::<Vec<_>>()
+        assert!(rows.iter().all(|(id, _, private)| private.as_str() == format!("sealed {id}")));
+        rows.into_iter().map(|(id, _, _)| id).collect::<Vec<_>>()
     };
     assert_eq!(found(START - Duration::from_secs(1), 10).await, of_ann);
+    let mut read = db.store.read().await.unwrap();
+    let mut for_sinks = read.messages().for_sinks(&[of_ann[2], of_ann[0], MessageId::MAX]).await.unwrap();
+    for_sinks.sort_by_key(|message| message.message_id);
+    let seen =
+        for_sinks.iter().map(|message| (message.message_id, &*message.peer, message.private.is_some()));
+    assert_eq!(seen.collect::<Vec<_>>(), [(of_ann[2], "ann", true), (of_ann[0], "ann", true)]);
+    drop(read);
     assert_eq!(found(START - Duration::from_secs(1), 2).await, of_ann[..2]);
     assert_eq!(found(START + Duration::from_secs(24 * 3600), 10).await, []);
 }

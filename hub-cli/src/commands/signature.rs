@@ -40,7 +40,7 @@ fn sign(args: &SignArgs, printer: &Printer) -> Result<(), Failure> {
     } else {
         let signing = Signing {
             method: &Method::Hmac,
-            secret: Some(&secret),
+            secret: Some(&(&secret).into()),
             previous: None,
             id: &args.id,
             at,

@@ -133,8 +133,8 @@ impl Bots<'_> {
         let mut parts: Vec<NewPart> = texts.into_iter().map(|text| NewPart::new(ids, text)).collect();
         parts.extend(file.clone().map(|file| NewPart::file(ids, file)));
         let message_id: MessageId = self.ctx.ids.next();
-        let private = chosen
-            .and_then(|token| private::seal(&self.ctx.sealer, message_id, Some(&token), &Secret::from("")));
+        let private =
+            chosen.map(|token| private::seal(&self.ctx.sealer, message_id, Some(&token), &Secret::from("")));
         let outbound = NewOutbound {
             message_id,
             bot_id,
@@ -188,8 +188,8 @@ impl Bots<'_> {
         let mut read = self.ctx.store.read().await?;
         let recent = read.messages().recent_private(bot_id, peer, since, RECENT_TOKENS).await?;
         drop(read);
-        for (id, sealed) in recent {
-            let known = private::context_token(&self.ctx.sealer, id, Some(&sealed))?;
+        for (id, from, sealed) in recent {
+            let known = private::context_token(&self.ctx.sealer, id, (bot_id, &from), Some(&sealed))?;
             if known.is_some_and(|known| known.expose() == token.expose()) {
                 return Ok(Some(token));
             }

@@ -5,7 +5,7 @@
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use crate::{
-    delivery::{plugins::Installed, redact::Redactor, work_store::WorkContext},
+    delivery::{plugins::Installed, work_store::WorkContext},
     egress::{CheckedUrl, Egress},
     error::{Error, Result},
     filter::{CompiledFilter, Filter, FilterInput},
@@ -17,8 +17,9 @@ use crate::{
         sinks::{AiSettings, SinkId, SinkKey, WebSocketSettings, WebhookSettings},
     },
     network::MessageKind,
+    redact::Redactor,
     secret::{Sealer, Secret},
-    signing::Method,
+    signing::{Method, SigningSecret},
     time::Timestamp,
 };
 
@@ -56,7 +57,7 @@ pub struct ChannelRuntime {
     /// The webhook sink; off also when the hub switched it off by itself.
     pub webhook: WebhookSettings,
     /// What authenticates and signs webhook requests.
-    pub webhook_secret: Option<Secret>,
+    pub webhook_secret: Option<SigningSecret>,
     /// The secret before, which signs too until its time is over: [`ChannelRuntime::old_secret_at`].
     pub webhook_old_secret: Option<OldSecret>,
     /// The AI sink.
@@ -78,10 +79,10 @@ pub struct ChannelRuntime {
 }
 
 /// A webhook secret that was replaced, and until when it signs. The rules may stay loaded for longer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct OldSecret {
     /// The secret.
-    pub secret: Secret,
+    pub secret: SigningSecret,
     /// Until when.
     pub until: Timestamp,
 }
@@ -181,10 +182,10 @@ impl ChannelRuntime {
             filter: ChannelFilter::new(record),
             websocket: decode(&record.websocket)?,
             webhook,
-            webhook_secret: secret,
+            webhook_secret: secret.map(SigningSecret::from),
             webhook_old_secret: old_secret
                 .zip(record.webhook_old_until)
-                .map(|(secret, until)| OldSecret { secret, until }),
+                .map(|(secret, until)| OldSecret { secret: secret.into(), until }),
             ai: decode(&record.ai)?,
             ai_api_key: record.ai_api_key(sealer)?,
             plugins,
@@ -247,7 +248,7 @@ impl ChannelRuntime {
     }
 
     /// The webhook secret before the current one, when it still signs at `now`.
-    pub fn old_secret_at(&self, now: Timestamp) -> Option<&Secret> {
+    pub fn old_secret_at(&self, now: Timestamp) -> Option<&SigningSecret> {
         self.webhook_old_secret.as_ref().filter(|old| now < old.until).map(|old| &old.secret)
     }
 }

@@ -2,43 +2,20 @@
 
 use std::sync::Arc;
 
-use super::lanes::Queued;
+use super::{channels::ChannelRuntime, lanes::Queued};
 use crate::{
-    error::{Error, Result},
-    id::{BotId, ChannelId, DeliveryId, MessageId, TraceId},
-    media_store::views::has_media,
+    error::Result,
+    id::{BotId, ChannelId, DeliveryId, TraceId},
     model::{
         media::MediaView,
-        private,
         sinks::{SinkId, SinkKey},
     },
-    network::{MessageKind, Quote},
+    payload::{Content, Payload},
+    redact::Redactor,
     secret::{Sealer, Secret},
-    store::deliveries::{JobMessage, JobRow},
+    store::deliveries::JobRow,
     time::{Clock, Instant, Timestamp},
 };
-
-/// What a sink needs of a message; shared by the jobs of all channels.
-#[derive(Debug)]
-pub struct Content {
-    pub message_id: MessageId,
-    pub from_user_id: String,
-    pub user_name: String,
-    /// The person on the other side; replies go there.
-    pub peer: String,
-    pub session_id: String,
-    /// Empty outside of groups.
-    pub group_id: String,
-    pub kind: MessageKind,
-    pub text: String,
-    /// Parts, as JSON.
-    pub items: String,
-    pub has_media: bool,
-    pub quote: Option<Quote>,
-    /// The network's permission to reply.
-    pub context_token: Option<Secret>,
-    pub sent_at: Timestamp,
-}
 
 /// One delivery.
 #[derive(Debug)]
@@ -73,6 +50,18 @@ impl Job {
         self.channel_text.as_deref().unwrap_or(&self.content.text)
     }
 
+    /// What masks its secrets: the channel's, the permission to answer, and the signatures of links to files.
+    pub fn redactor(&self, channel: &ChannelRuntime) -> Redactor {
+        let links: Vec<Secret> =
+            self.media.iter().filter_map(|file| Some(file.url.as_ref()?.signature())).collect();
+        channel.redactor.with(self.content.context_token.iter().chain(&links))
+    }
+
+    /// Its payload.
+    pub fn payload(&self) -> Payload<'_> {
+        Payload::new(&self.content, self.text(), (self.bot_id, self.channel_id), &self.media)
+    }
+
     /// Whose queue it waits in.
     pub const fn key(&self) -> SinkKey {
         SinkKey { channel: self.channel_id, sink: self.sink }
@@ -82,29 +71,6 @@ impl Job {
 impl Queued for Job {
     fn is_retry(&self) -> bool {
         self.attempts > 0
-    }
-}
-
-impl Content {
-    /// Reads a stored message.
-    pub(crate) fn open(row: JobMessage, sealer: &Sealer) -> Result<Self> {
-        let message_id = row.message_id;
-        let context_token = private::context_token(sealer, message_id, row.private.as_ref())?;
-        Ok(Self {
-            message_id,
-            from_user_id: row.from_user_id,
-            user_name: row.user_name,
-            peer: row.peer,
-            session_id: row.session_id,
-            group_id: row.group_id,
-            kind: row.kind,
-            has_media: has_media(&row.items),
-            text: row.content,
-            items: row.items,
-            quote: row.quoted.map(|text| serde_json::from_str(&text)).transpose().map_err(Error::internal)?,
-            context_token,
-            sent_at: row.sent_at,
-        })
     }
 }
 
@@ -131,7 +97,7 @@ pub(crate) fn open_job(
         is_followed: false,
         target_url: row.target_url,
         channel_text: row.channel_content,
-        content: Arc::new(Content::open(row.message, sealer)?),
+        content: Arc::new(Content::open(row.message, bot_id, sealer)?),
         media: Vec::new(),
     })
 }

@@ -15,7 +15,7 @@
 //! from there](crate::apps::sockets), and `tools` calls apps for models.
 
 pub use self::stage::Outcome;
-pub use crate::signing;
+pub use crate::{redact, signing};
 
 mod apps;
 mod backlog;
@@ -32,12 +32,10 @@ mod media;
 pub mod model_test;
 mod names;
 mod outbox;
-mod payload;
 pub mod ping;
 pub(crate) mod plugins;
 mod poller;
 mod queue;
-pub mod redact;
 mod replies;
 pub mod retention;
 pub mod retry;

@@ -294,12 +294,12 @@ impl Outbox {
 
     fn token(&self, item: &OpenItem) -> Result<Option<Secret>> {
         let sealer = &self.ctx.sealer;
-        if let Some(chosen) = private::context_token(sealer, item.message_id, item.private.as_ref())? {
+        let to = (self.bot.lease.bot_id, &*item.peer);
+        if let Some(chosen) = private::context_token(sealer, item.message_id, to, item.private.as_ref())? {
             return Ok(Some(chosen));
         }
         let Some(sealed) = &item.context_token else { return Ok(None) };
-        let place = private::token_place(self.bot.lease.bot_id, &item.peer);
-        sealer.open(&place, sealed).map(Some)
+        sealer.open(&private::token_place(to.0, to.1), sealed).map(Some)
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, Sending> {

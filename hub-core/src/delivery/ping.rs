@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{
     channels,
-    job::{Content, Job},
+    job::Job,
     retry::Verdict,
     stage::{Filtered, Outcome},
 };
@@ -20,6 +20,7 @@ use crate::{
         trace::{Trace, TraceStatus},
     },
     network::MessageKind,
+    payload::Content,
 };
 
 /// Who seems to have written.

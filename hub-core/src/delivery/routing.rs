@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{bot::BotWork, job::Content, media::source_place};
+use super::{bot::BotWork, media::source_place};
 use crate::{
     apps::{SourceMessage, of_message},
     delivery::channels::{BotChannels, ChannelRuntime, Route, RouteInput},
@@ -16,7 +16,8 @@ use crate::{
     },
     network::{InboundMedia, InboundMessage, MessageClass, Quote, items},
     node::Live,
-    secret::{Sealer, Secret},
+    payload::Content,
+    secret::{Sealed, Sealer, Secret},
     store::{
         app_events::NewAppEvent,
         deliveries::JobMessage,
@@ -89,7 +90,14 @@ impl Router {
     ) -> (AcceptMessage, Routed) {
         let id: MessageId = self.ids.next();
         let content = Arc::new(content_of(id, message, known));
-        let private = private::seal(&self.sealer, id, message.context_token.as_ref(), &message.raw);
+        let token_place = private::token_place(bot.lease.bot_id, &content.from_user_id);
+        let token = content.context_token.as_ref();
+        let context_token = token.map(|token| self.sealer.seal(&token_place, token));
+        let private = if message.raw.expose().is_empty() {
+            context_token.as_ref().map(Sealed::of_contact)
+        } else {
+            Some(private::seal(&self.sealer, id, token, &message.raw))
+        };
         let row = MessageRow {
             id,
             bot_id: bot.lease.bot_id,
@@ -122,12 +130,7 @@ impl Router {
         }
         let opened_at =
             if message.sent_at > now || message.sent_at.as_millis() <= 0 { now } else { message.sent_at };
-        let token_place = private::token_place(bot.lease.bot_id, &content.from_user_id);
-        let contact = ContactUpdate {
-            context_token: message.context_token.as_ref().map(|token| self.sealer.seal(&token_place, token)),
-            opened_at,
-            network_name: clean(&message.user_name),
-        };
+        let contact = ContactUpdate { context_token, opened_at, network_name: clean(&message.user_name) };
         let mut routes = Vec::with_capacity(channels.channels.len());
         for channel in &channels.channels {
             let input = RouteInput {

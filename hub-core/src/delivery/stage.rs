@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, value::RawValue};
 
-use super::{job::Job, payload::Payload, retry::Verdict};
+use super::{job::Job, retry::Verdict};
 use crate::{
     delivery::channels::ChannelRuntime,
     id::PluginId,
@@ -188,8 +188,7 @@ impl<'j> Filtered<'j> {
     /// Writes the request of the specification.
     pub fn draft(self) -> Drafted<'j> {
         let Self { job, channel } = self;
-        let body =
-            Bytes::from(crate::text::json_of_size(&Payload::of(job), 512 + job.content.text.len() * 5 / 4));
+        let body = Bytes::from(job.payload().text());
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(

@@ -113,6 +113,46 @@ async fn a_delivery_to_a_failing_receiver_is_repeated_under_the_same_id() {
 }
 
 #[tokio::test]
+async fn a_trace_shows_bodies_that_are_not_stored_with_it() {
+    let world = World::new(hook(AuthMethod::Bearer)).await;
+    let (plain, secret) = ("a \"quoted\" word, and 你好\n", "it is a-secret-of-some-length");
+    world.hub.say(&world.bot, plain);
+    world.hub.say(&world.bot, secret);
+    let traces = world.delivered(2).await;
+    let traces = [&traces[1], &traces[0]];
+    let context = world.hub.hub().context();
+    let shown = async |trace: &Trace| {
+        let trace = world.hub.hub().traces().get(&world.ada, world.bot.id, trace.trace_id).await.unwrap();
+        assert_eq!(trace.steps[2].detail.payload_crc, None);
+        trace.steps[2].detail.body.clone()
+    };
+    let stored = async |trace: &Trace| {
+        let mut read = context.store.read().await.unwrap();
+        let steps = read.traces().steps_of(&[trace.trace_id]).await.unwrap().remove(&trace.trace_id).unwrap();
+        (steps[2].detail.body.clone(), steps[2].detail.payload_crc)
+    };
+    for (trace, body) in traces.iter().zip(world.receiver.bodies()) {
+        let mut body = body.clone();
+        assert!(!body["contextToken"].as_str().unwrap().is_empty());
+        body["contextToken"] = "***".into();
+        body["content"] = body["content"].as_str().unwrap().replace("a-secret-of-some-length", "***").into();
+        let shown: serde_json::Value = serde_json::from_str(&shown(trace).await.unwrap()).unwrap();
+        assert_eq!(shown, body);
+    }
+    assert!(matches!(stored(traces[0]).await, (None, Some(_))));
+    let (body, crc) = stored(traces[1]).await;
+    assert!(body.unwrap().contains("it is ***") && crc.is_none(), "what another secret masks is stored");
+
+    let change = "UPDATE messages SET content = 'x'".to_owned();
+    context
+        .store
+        .write(move |tx| Box::pin(async move { tx.channels().execute(change).await }))
+        .await
+        .unwrap();
+    assert_eq!(shown(traces[0]).await, None, "another body than the one that was sent is not shown");
+}
+
+#[tokio::test]
 async fn a_replay_is_delivered_and_a_send_of_the_owner_is_sent() {
     let world = World::new(hook(AuthMethod::None)).await;
     world.hub.say(&world.bot, "hello");

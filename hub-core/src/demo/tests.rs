@@ -170,7 +170,7 @@ async fn a_hub_with_an_admin_gives_the_demo_to_them() {
 
 /// Signed by the hub's own code.
 fn signed(secret: &str, at: i64, body: &'static [u8], method: &Method) -> HeaderMap {
-    let secret = Secret::new(secret);
+    let secret = Secret::new(secret).into();
     headers(&Signing {
         method,
         secret: Some(&secret),

@@ -159,6 +159,9 @@ pub struct StepDetail {
     pub headers: Option<Vec<(String, String)>>,
     /// `request`, `response`: body, truncated at 64 KiB.
     pub body: Option<String>,
+    /// `request`: CRC-32 of a body that is not stored, as it is the payload of the message; a trace that is
+    /// read has the body in its place.
+    pub payload_crc: Option<u32>,
     /// `request`: durations of its phases, where they are measured.
     pub phases: Option<StepPhases>,
     /// When the next attempt is due.

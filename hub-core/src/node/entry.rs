@@ -90,7 +90,9 @@ impl LogEntry {
         sealer: &Sealer,
         now: Timestamp,
     ) -> Result<Self> {
-        let token = private::context_token(sealer, row.message.message_id, row.message.private.as_ref())?;
+        let message = &row.message;
+        let from = (place.0, &*message.from_user_id);
+        let token = private::context_token(sealer, message.message_id, from, message.private.as_ref())?;
         Self::new(row, token.as_ref(), media, place, now)
     }
 

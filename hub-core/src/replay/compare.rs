@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::RecordedResponse;
 use crate::{
-    delivery::redact::{self, MASK},
     plugins::diff,
+    redact::{self, MASK},
 };
 
 /// Differences between a response and the recorded one. Secrets were masked in the recording: a mask matches any

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::Recording;
 use crate::{
-    delivery::redact::{MASK, names_credential},
     error::{Error, Result},
+    redact::{MASK, names_credential},
 };
 
 /// Fields that hold the id of a person or of a conversation.

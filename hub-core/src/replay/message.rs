@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::{
     bots::Message,
-    delivery::redact::{self, MASK},
     model::trace::{StepName, Trace},
+    redact::{self, MASK},
     replay::Recording,
     time::Timestamp,
 };

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    delivery::redact::{self, MASK},
     model::trace::{Step, StepName, Trace},
+    redact::{self, MASK},
 };
 
 /// A trace with the message it tells of: one line of an export. Content is in it, secrets are not.

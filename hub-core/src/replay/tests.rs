@@ -17,7 +17,6 @@ use super::{recording::tests::recording, *};
 use crate::{
     bots::NewSend,
     channels::NewChannel,
-    delivery::redact::MAX_BODY,
     egress::{Egress, EgressConfig},
     id::TraceId,
     local_http::LocalService,
@@ -25,6 +24,7 @@ use crate::{
         sinks::{AuthMethod, AuthUpdate, Change, WebhookUpdate},
         trace::{StepName, TraceStatus},
     },
+    redact::MAX_BODY,
     sandbox::{Sandbox, SandboxConfig, WorkerProgram},
     secret::Secret,
     signing::Received,

@@ -11,8 +11,8 @@ use super::{
     plugins::{Answered, Left, Script},
 };
 use crate::{
-    delivery::redact::{MASK, Redactor},
     egress::{Answer, Call, CheckedUrl, Egress, headers::check_name},
+    redact::{MASK, Redactor},
     sandbox::Sandbox,
     secret::Secret,
     signing::{self, Method, Signing, WEBHOOK_ID, WEBHOOK_SIGNATURE, X_SIGNATURE},
@@ -137,7 +137,7 @@ impl ToUrl {
         let id = known.map_or_else(|| recording.trace.trace_id.to_string(), str::to_owned);
         let signing = Signing {
             method: &request.map_or(Method::Hmac, method_of),
-            secret: Some(secret),
+            secret: Some(&secret.into()),
             previous: None,
             id: &id,
             at: self.clock.now(),

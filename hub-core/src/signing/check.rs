@@ -289,7 +289,7 @@ mod tests {
     fn signed(secret: &str, body: &str) -> Vec<(String, String)> {
         let headers = signing::headers(&Signing {
             method: &Method::Hmac,
-            secret: Some(&secret.into()),
+            secret: Some(&Secret::from(secret).into()),
             previous: None,
             id: "dlv_1",
             at: NOW,

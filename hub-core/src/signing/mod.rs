@@ -54,15 +54,51 @@ pub enum Method {
     Hmac,
 }
 
+/// A secret and its keys, prepared once for many signatures.
+#[derive(Debug, Clone)]
+pub struct SigningSecret {
+    secret: Secret,
+    /// For `X-Signature`.
+    whole: Hmac<Sha256>,
+    /// For `webhook-signature`.
+    standard: Hmac<Sha256>,
+}
+
+impl From<Secret> for SigningSecret {
+    fn from(secret: Secret) -> Self {
+        let (whole, standard) = (keyed(secret.expose().as_bytes()), keyed(&standard_key(&secret)));
+        Self { secret, whole, standard }
+    }
+}
+
+impl From<&Secret> for SigningSecret {
+    fn from(secret: &Secret) -> Self {
+        secret.clone().into()
+    }
+}
+
+impl SigningSecret {
+    /// The secret.
+    pub fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    /// `v1,<base64>` over `id.timestamp.body`.
+    fn standard_signature(&self, id: &str, timestamp: &str, body: &[u8]) -> String {
+        let parts = [id.as_bytes(), b".", timestamp.as_bytes(), b".", body];
+        format!("{VERSION_PREFIX}{}", BASE64.encode(&digest(self.standard.clone(), &parts)))
+    }
+}
+
 /// What is to be signed, and with what.
 #[derive(Debug, Clone, Copy)]
 pub struct Signing<'a> {
     /// How the sink authenticates itself.
     pub method: &'a Method,
     /// The secret.
-    pub secret: Option<&'a Secret>,
+    pub secret: Option<&'a SigningSecret>,
     /// The secret before the last rotation, while it still counts (24 h).
-    pub previous: Option<&'a Secret>,
+    pub previous: Option<&'a SigningSecret>,
     /// Id of the message for this sink, the same for every attempt.
     pub id: &'a str,
     /// When this attempt starts.
@@ -73,13 +109,19 @@ pub struct Signing<'a> {
     pub body: &'a [u8],
 }
 
-/// The headers of one attempt. They are put over those of the request, whatever a plugin set.
+/// The headers of one attempt.
 ///
 /// # Errors
 /// `INVALID_PARAMS` on `auth.secret` when the method needs a secret and there is none, or when it is not valid in a
 /// header.
 pub fn headers(signing: &Signing<'_>) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
+    sign(signing, &mut headers)?;
+    Ok(headers)
+}
+
+/// As [`headers`], over those of the request, whatever a plugin set.
+pub(crate) fn sign(signing: &Signing<'_>, headers: &mut HeaderMap) -> Result<()> {
     let plain = |text: String| {
         HeaderValue::try_from(text).map_err(|_| Error::invalid("auth.secret", "is not valid in a header"))
     };
@@ -92,19 +134,19 @@ pub fn headers(signing: &Signing<'_>) -> Result<HeaderMap> {
     };
     match signing.method {
         Method::None => {}
-        Method::Bearer => confidential(AUTHORIZATION, format!("Bearer {}", secret()?.expose()))?,
-        Method::Header { name } => confidential(name.clone(), secret()?.expose().to_owned())?,
+        Method::Bearer => confidential(AUTHORIZATION, format!("Bearer {}", secret()?.secret.expose()))?,
+        Method::Header { name } => confidential(name.clone(), secret()?.secret.expose().to_owned())?,
         Method::Hmac => {
-            let digest = hmac(secret()?.expose().as_bytes(), &[signing.body]);
+            let digest = digest(secret()?.whole.clone(), &[signing.body]);
             confidential(X_SIGNATURE, format!("{DIGEST_PREFIX}{}", HEXLOWER.encode(&digest)))?;
         }
     }
     let timestamp = signing.at.as_seconds().to_string();
     if let Some(secret) = signing.secret {
-        let mut signatures = standard_signature(secret, signing.id, &timestamp, signing.body);
+        let mut signatures = secret.standard_signature(signing.id, &timestamp, signing.body);
         if let Some(previous) = signing.previous {
             signatures.push(' ');
-            signatures += &standard_signature(previous, signing.id, &timestamp, signing.body);
+            signatures += &previous.standard_signature(signing.id, &timestamp, signing.body);
         }
         confidential(WEBHOOK_SIGNATURE, signatures)?;
     }
@@ -112,19 +154,13 @@ pub fn headers(signing: &Signing<'_>) -> Result<HeaderMap> {
     headers.insert(WEBHOOK_ID, plain(signing.id.to_owned())?);
     headers.insert(WEBHOOK_TIMESTAMP, plain(timestamp)?);
     headers.insert(X_HUB_ATTEMPT, signing.attempt.into());
-    Ok(headers)
+    Ok(())
 }
 
 /// `X-Signature` of an event for an app: over `timestamp:body`.
 pub fn app_signature(secret: &Secret, timestamp: &str, body: &[u8]) -> String {
     let digest = hmac(secret.expose().as_bytes(), &[timestamp.as_bytes(), b":", body]);
     format!("{DIGEST_PREFIX}{}", HEXLOWER.encode(&digest))
-}
-
-/// `v1,<base64>` over `id.timestamp.body`.
-fn standard_signature(secret: &Secret, id: &str, timestamp: &str, body: &[u8]) -> String {
-    let digest = hmac(&standard_key(secret), &[id.as_bytes(), b".", timestamp.as_bytes(), b".", body]);
-    format!("{VERSION_PREFIX}{}", BASE64.encode(&digest))
 }
 
 /// The decoded part after `whsec_`; of every other secret the text.
@@ -145,7 +181,14 @@ pub(crate) fn is_readable(secret: &str) -> bool {
 }
 
 fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
+    digest(keyed(key), parts)
+}
+
+fn keyed(key: &[u8]) -> Hmac<Sha256> {
+    Hmac::new_from_slice(key).expect("HMAC takes keys of any length")
+}
+
+fn digest(mut mac: Hmac<Sha256>, parts: &[&[u8]]) -> [u8; 32] {
     for part in parts {
         mac.update(part);
     }
@@ -182,7 +225,8 @@ mod tests {
     }
 
     fn signed(method: &Method, secret: Option<&str>, previous: Option<&str>) -> Result<HeaderMap> {
-        let (secret, previous) = (secret.map(Secret::from), previous.map(Secret::from));
+        let prepared = |secret: Option<&str>| secret.map(|text| SigningSecret::from(Secret::from(text)));
+        let (secret, previous) = (prepared(secret), prepared(previous));
         headers(&Signing {
             method,
             secret: secret.as_ref(),

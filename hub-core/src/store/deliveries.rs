@@ -90,7 +90,7 @@ pub struct JobMessage {
     pub items: String,
     /// Quote, as JSON.
     pub quoted: Option<String>,
-    /// Sealed JSON.
+    /// What is secret in it, sealed.
     pub private: Option<Sealed>,
     /// When it was sent.
     pub sent_at: Timestamp,

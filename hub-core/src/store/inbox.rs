@@ -99,7 +99,8 @@ pub struct MessageRow {
     pub network_id: Option<String>,
     /// Unique per bot.
     pub dedupe_key: String,
-    /// Sealed JSON text with the context token, and the network's own form of what could not be read.
+    /// Sealed: the context token as its contact has it, or a JSON text with it and the network's own form of what could
+    /// not be read.
     pub private: Option<Sealed>,
     /// Status.
     pub status: MessageStatus,

@@ -16,6 +16,7 @@ use crate::{
     network::MessageItem,
     page::{Found, MAX_SCANNED, PageRequest},
     secret::Sealed,
+    store::deliveries::JobMessage,
     text::json,
     time::Timestamp,
 };
@@ -80,19 +81,38 @@ pub(super) fn scan_statement(filter: &MessageFilter) -> [String; 2] {
 }
 
 impl Messages<'_> {
-    /// What is secret in the newest messages of a person since a time, sealed. The caller has checked whose bot it is.
+    /// The newest messages of a person or group since a time: their senders, and what is secret in them, sealed. The caller
+    /// has checked whose bot it is.
     pub async fn recent_private(
         &mut self,
         bot_id: BotId,
         peer: &str,
         since: Timestamp,
         limit: u32,
-    ) -> Result<Vec<(MessageId, Sealed)>> {
+    ) -> Result<Vec<(MessageId, String, Sealed)>> {
         sql!(self.0, all:
-            "SELECT id, private FROM messages
+            "SELECT id, from_user_id, private FROM messages
             WHERE bot_id = $1 AND peer = $2 AND direction = 'inbound' AND private IS NOT NULL AND created_at >= $3
             ORDER BY id DESC LIMIT $4";
             bot_id, peer, since, i64::from(limit)
+        )
+    }
+
+    /// Messages as sinks need them, by their ids. The caller has checked whose they are.
+    pub async fn for_sinks(&mut self, ids: &[MessageId]) -> Result<Vec<JobMessage>> {
+        macro_rules! select {
+            ($ids:literal) => {
+                concat!(
+                    "SELECT id AS message_id, from_user_id, user_name, peer, session_id, group_id, kind, content, items,
+                        quoted, private, sent_at FROM messages WHERE id IN (",
+                    $ids,
+                    ")"
+                )
+            };
+        }
+        sql!(self.0, all:
+            select!("SELECT value FROM json_each($1)"), select!("SELECT json_array_elements_text($1::json)");
+            json(ids)
         )
     }
 

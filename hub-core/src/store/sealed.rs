@@ -22,6 +22,8 @@ pub struct SealedColumn {
     place: &'static str,
     /// The columns of the primary key that are part of the place: two at most.
     keys: &'static [&'static str],
+    /// The columns with the keys of the contact for which some of the values were sealed.
+    contact: Option<[&'static str; 2]>,
 }
 
 const fn column(
@@ -30,8 +32,14 @@ const fn column(
     place: &'static str,
     keys: &'static [&'static str],
 ) -> SealedColumn {
-    SealedColumn { table, column, place, keys }
+    SealedColumn { table, column, place, keys, contact: None }
 }
+
+/// What names of places of contacts' tokens begin with.
+const CONTACT: &str = "contacts.context_token";
+
+/// A key that a table has not, in a statement.
+const NO_KEY: &str = "CAST('' AS TEXT)";
 
 /// Every column of sealed values. What lives longest comes last: a look at the first few shows most.
 pub const SEALED_COLUMNS: &[SealedColumn] = &[
@@ -45,9 +53,12 @@ pub const SEALED_COLUMNS: &[SealedColumn] = &[
     column("sign_in_flows", "state", "sign_in_flows.state", &["id"]),
     column("qr_logins", "exchange", "qr_logins.exchange", &["id"]),
     column("idempotency", "answer", "idempotency", &["principal", "key"]),
-    column("contacts", "context_token", "contacts.context_token", &["bot_id", "user_id"]),
+    column("contacts", "context_token", CONTACT, &["bot_id", "user_id"]),
     column("media", "source", "media.source", &["id"]),
-    column("messages", "private", "messages.private", &["id"]),
+    SealedColumn {
+        contact: Some(["bot_id", "from_user_id"]),
+        ..column("messages", "private", "messages.private", &["id"])
+    },
 ];
 
 /// A sealed value and its column.
@@ -57,13 +68,20 @@ pub struct SealedRow {
     pub value: Sealed,
     /// The keys of its row; empty texts for those that the table has not.
     keys: [String; 2],
+    /// The keys of its contact; empty texts in a column that has none.
+    contact: [String; 2],
 }
 
 impl SealedColumn {
     /// The place for which a row's value was sealed.
     pub fn place(&self, row: &SealedRow) -> String {
-        let mut place = self.place.to_owned();
-        for key in row.keys.iter().take(self.keys.len()) {
+        let (place, keys) = if row.value.is_of_contact() {
+            (CONTACT, &row.contact[..])
+        } else {
+            (self.place, &row.keys[..self.keys.len()])
+        };
+        let mut place = place.to_owned();
+        for key in keys {
             place.push(':');
             place.push_str(key);
         }
@@ -72,7 +90,7 @@ impl SealedColumn {
 
     /// What a key is called in a statement.
     fn key(&self, number: usize) -> &'static str {
-        self.keys.get(number).copied().unwrap_or("CAST('' AS TEXT)")
+        self.keys.get(number).copied().unwrap_or(NO_KEY)
     }
 
     /// The condition for rows behind `$1`, `$2`, in a form that finds them by the primary key.
@@ -121,15 +139,20 @@ impl SealedValues<'_> {
         let SealedColumn { table, column: name, .. } = column;
         let (first, second) = (column.key(0), column.key(1));
         let order = if column.keys.is_empty() { "1".to_owned() } else { column.keys.join(", ") };
+        let [bot, person] = column.contact.unwrap_or([NO_KEY; 2]);
         let sql = format!(
-            "SELECT {name}, {first}, {second} FROM {table}
+            "SELECT {name}, {first}, {second}, {bot}, {person} FROM {table}
              WHERE {name} IS NOT NULL AND {} ORDER BY {order} LIMIT $3",
             column.behind()
         );
         let [first, second] = after.map(|row| row.keys.clone()).unwrap_or_default();
-        let rows: Vec<(Sealed, String, String)> =
+        let rows: Vec<(Sealed, String, String, String, String)> =
             sql!(self.0, all: AssertSqlSafe(sql); &first, &second, i64::from(limit))?;
-        let row = |(value, first, second)| SealedRow { value, keys: [first, second] };
+        let row = |(value, first, second, bot, person)| SealedRow {
+            value,
+            keys: [first, second],
+            contact: [bot, person],
+        };
         Ok(rows.into_iter().map(row).collect())
     }
 
@@ -139,6 +162,7 @@ impl SealedValues<'_> {
         let (first, second) = (column.key(0), column.key(1));
         let sql =
             format!("UPDATE {table} SET {name} = $1 WHERE {name} = $2 AND {first} = $3 AND {second} = $4");
-        sql!(self.0, run: AssertSqlSafe(sql); value, &row.value, &row.keys[0], &row.keys[1])
+        let value = if row.value.is_of_contact() { value.of_contact() } else { value.clone() };
+        sql!(self.0, run: AssertSqlSafe(sql); &value, &row.value, &row.keys[0], &row.keys[1])
     }
 }

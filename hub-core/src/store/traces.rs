@@ -107,7 +107,7 @@ pub struct TraceRow {
     pub user_name: String,
     /// The beginning of the message's text.
     pub preview: String,
-    /// Bytes of the steps and of the message's text and items.
+    /// Bytes of the steps, and of the message's text and items for itself and each attempt.
     pub size: i64,
     /// When the next attempt is due; not in lists.
     pub next_attempt_at: Option<Timestamp>,
@@ -124,7 +124,7 @@ macro_rules! select_trace {
                 t.started_at, t.duration_ms, c.name AS channel_name, COALESCE(m.peer, '') AS user_id,
                 COALESCE(m.user_name, '') AS user_name, COALESCE(substr(m.content, 1, 120), '') AS preview,
                 CAST(octet_length(t.steps) + COALESCE(octet_length(m.content)
-                    + octet_length(COALESCE(NULLIF(m.items, ''), m.content)), 0) AS BIGINT)
+                    + octet_length(COALESCE(NULLIF(m.items, ''), m.content)), 0) * (t.attempts + 1) AS BIGINT)
                     AS size, ",
             $steps,
             " AS steps, ",

@@ -79,7 +79,8 @@ impl Traces<'_> {
             }
         }
         drop(read);
-        let traces: Vec<_> = page.items.into_iter().map(Trace::from).collect();
+        let mut traces: Vec<_> = page.items.into_iter().map(Trace::from).collect();
+        self.make_bodies(&mut traces).await?;
         let messages = if expand.message { self.messages_of(bot_id, &traces).await? } else { HashMap::new() };
         let expanded = |trace: Trace| {
             let message = messages.get(&trace.message_id).cloned();

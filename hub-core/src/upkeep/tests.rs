@@ -46,6 +46,19 @@ async fn hub(folder: &Path, contacts: usize) -> Home {
         let row = format!("('{BOT}', 'u{n}', '', '', '', 0, 0, '{token}', NULL, 0, NULL, '')");
         sql.extend(["INSERT INTO contacts VALUES ", &row, ";"]);
     }
+    for (id, from, private) in [
+        ("m1", "u0", seal("messages.private:m1".to_owned())),
+        ("m2", "u0", seal(format!("contacts.context_token:{BOT}:u0")) + ".contact"),
+    ] {
+        let row = format!(
+            "('{id}', '{BOT}', 'inbound', '{from}', '{from}', '', '', '', '', 'text', '', '', '{id}', '{private}',
+              'received', 0, 0)"
+        );
+        let columns =
+            "id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id, group_id, kind,
+            content, items, dedupe_key, private, status, sent_at, created_at";
+        sql.extend(["INSERT INTO messages (", columns, ") VALUES ", &row, ";"]);
+    }
     let mut upkeep = Upkeep::open(&home.store).await.unwrap();
     upkeep.run(&(sql + "COMMIT")).await.unwrap();
     upkeep.close().await.unwrap();
@@ -89,7 +102,7 @@ async fn a_rotation_reseals_everything_and_is_refused_while_a_hub_runs() {
     drop(claim);
     assert!(!folder.path().join("secret.key.new").exists(), "nothing has begun");
     let rotated = rotate_key(&home, None, &Random::seeded(5)).await.unwrap();
-    assert_eq!((rotated.sealed, rotated.unreadable), (1_206, 0));
+    assert_eq!((rotated.sealed, rotated.unreadable), (1_208, 0));
     assert_eq!(keys_in_use(&home).await, BTreeSet::from([rotated.new_key.clone()]));
     assert!(old.contains(&rotated.old_key) && rotated.old_key != rotated.new_key);
     assert!(!folder.path().join("secret.key.new").exists());
@@ -138,7 +151,7 @@ async fn a_rotation_that_ended_halfway_leaves_a_hub_that_works_and_goes_on() {
     assert_eq!(check(&home, &Random::seeded(8)).await.unwrap().findings, []);
 
     let rotated = rotate_key(&home, None, &Random::seeded(9)).await.unwrap();
-    assert_eq!((rotated.sealed, rotated.unreadable), (706, 0));
+    assert_eq!((rotated.sealed, rotated.unreadable), (708, 0));
     assert_eq!(rotated.new_key, sealer.key_id());
     assert_eq!(keys_in_use(&home).await, BTreeSet::from([rotated.new_key]));
     open(&home).await.unwrap();
@@ -158,7 +171,7 @@ async fn a_key_that_is_a_setting_is_rotated_to_one_that_is_given() {
         );
     }
     let rotated = rotate_key(&set, Some([8; 32]), &Random::seeded(5)).await.unwrap();
-    assert_eq!(rotated.sealed, 6);
+    assert_eq!(rotated.sealed, 8);
     let set = Home { key: Some(HomeKey([8; 32])), ..set };
     assert_eq!(keys_in_use(&set).await, BTreeSet::from([rotated.new_key]));
     assert!(!folder.path().join("secret.key").exists());
@@ -169,7 +182,7 @@ async fn a_check_finds_what_is_broken_and_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let home = hub(folder.path(), 3).await;
     let checked = check(&home, &Random::seeded(1)).await.unwrap();
-    assert_eq!((checked.findings.len(), checked.secrets, checked.files), (0, 6, 0));
+    assert_eq!((checked.findings.len(), checked.secrets, checked.files), (0, 8, 0));
 
     let media = folder.path().join("media/0A");
     std::fs::create_dir_all(&media).unwrap();

@@ -55,7 +55,7 @@ pub fn headers(data: &[u8]) {
     let (name, secret) = lines(&text).next().unwrap_or_default();
     let custom = check_name(name).map(|name| Method::Header { name });
     for method in [Ok(Method::None), Ok(Method::Bearer), Ok(Method::Hmac), custom].into_iter().flatten() {
-        let secret = Secret::new(secret);
+        let secret = Secret::new(secret).into();
         let signing = Signing {
             method: &method,
             secret: Some(&secret),

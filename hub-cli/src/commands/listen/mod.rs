@@ -270,7 +270,7 @@ impl Listen<'_> {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let signing = Signing {
             method: &Method::Hmac,
-            secret: Some(&self.secret),
+            secret: Some(&(&self.secret).into()),
             previous: None,
             id: message["id"].as_str().unwrap_or_default(),
             at: self.clock.now(),

@@ -4,6 +4,7 @@ use crate::{
     model::sinks::{AuthMethod, AuthUpdate, Change},
     network::MessageKind,
     secret::Secret,
+    signing::SigningSecret,
 };
 
 const FIRST: &str = "first-secret-of-the-webhook";
@@ -33,7 +34,7 @@ impl World {
     /// Current and old webhook secret as the workers see them now.
     async fn secrets(&self) -> (Option<String>, Option<String>) {
         let runtime = self.runtime().await;
-        let text = |secret: &Secret| secret.expose().to_owned();
+        let text = |secret: &SigningSecret| secret.secret().expose().to_owned();
         (runtime.webhook_secret.as_ref().map(text), runtime.old_secret_at(self.clock.now()).map(text))
     }
 }
@@ -101,7 +102,7 @@ async fn a_webhook_secret_is_kept_rotated_and_cleared() {
     assert_eq!(world.secrets().await, some(SECOND, Some(FIRST)));
     world.clock.advance(Duration::from_millis(1));
     assert_eq!(world.secrets().await, some(SECOND, None));
-    assert_eq!(loaded_before.old_secret_at(world.clock.now()), None);
+    assert!(loaded_before.old_secret_at(world.clock.now()).is_none());
     let channel = world.channels().get(&ada(), BOT, id).await.unwrap();
     assert_eq!(channel.webhook_old_secret_expires_at, None);
 

@@ -5,11 +5,12 @@ use url::Url;
 
 use super::Failed;
 use crate::{
-    delivery::{plugins::Installed, redact::Redactor, stage::Request, work_store::WorkContext},
+    delivery::{plugins::Installed, stage::Request, work_store::WorkContext},
     model::trace::{
         Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName, TraceStatus,
     },
     plugins::{diff, gate::Fetched},
+    redact::Redactor,
     sandbox::{HookOutcome, LogLevel},
     time::Timestamp,
 };

@@ -10,14 +10,13 @@ use crate::{
     delivery::{
         channels::ChannelRuntime,
         job::Job,
-        payload::Payload,
         plugins::{Code, Installed},
-        redact::Redactor,
         work_store::WorkContext,
     },
     events::Event,
     filter::FilterInput,
     plugins::{Manifest, breaker::Breaker, gate::ConnectGate, request::Reach},
+    redact::Redactor,
     sandbox::{ErrorKind, Grants, HookInput, HookOutcome, HookRun, Limits, SandboxFault, Source},
     wake::Hint,
 };
@@ -57,12 +56,12 @@ impl<'a> Runner<'a> {
         drafted: &str,
     ) -> Self {
         let target = job.target_url.as_deref().unwrap_or(&channel.webhook.url);
-        let message = serde_json::value::to_raw_value(&Payload::of(job));
+        let message = serde_json::value::to_raw_value(&job.payload());
         Self {
             ctx,
             job,
             channel,
-            redactor: Redactor::of(job, channel),
+            redactor: job.redactor(channel),
             configured: Url::parse(target).or_else(|_| Url::parse(drafted)).ok(),
             message: message.expect("our own types always serialise"),
         }

@@ -8,7 +8,6 @@ use crate::{
     delivery::{
         channels::ChannelRuntime,
         job::Job,
-        redact::Redactor,
         retry::Verdict,
         stage::{Answered, Head, Outcome, Prepared, Request},
         work_store::WorkContext,
@@ -16,6 +15,7 @@ use crate::{
     egress::{Answer, Call, CheckedUrl, EgressError, EgressFault},
     error::Result,
     model::trace::{Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
+    redact::Redactor,
     signing::{self, Method, Signing},
     time::Timestamp,
 };
@@ -29,7 +29,7 @@ impl<'j> Prepared<'j> {
         self.post(ctx, false).await
     }
 
-    /// As [`attempt`](Self::attempt); the step of the request contains how long its phases took.
+    /// As [`attempt`](Self::attempt), for steps that are not stored: that of the request contains how long its phases took.
     pub(in crate::delivery) async fn measured_attempt(self, ctx: &WorkContext) -> Answered<'j> {
         self.post(ctx, true).await
     }
@@ -56,7 +56,7 @@ async fn post(
     steps: &mut Vec<Step>,
 ) -> (Outcome, Option<Head>) {
     let started = ctx.clock.now();
-    let redactor = Redactor::of(job, channel);
+    let redactor = job.redactor(channel);
     let step = |status, ended, detail| {
         Step::new(StepName::Request, StepKind::Webhook, status, started, ended, detail)
     };
@@ -85,7 +85,11 @@ async fn post(
     };
     detail.url = Some(redactor.url(call.url.as_url()));
     detail.headers = Some(redactor.headers(&call.headers));
-    detail.body = Some(redactor.body(&request.body));
+    if !is_measured && can_be_made_again(job, channel, &request.body) {
+        detail.payload_crc = Some(crc32fast::hash(&request.body));
+    } else {
+        detail.body = Some(redactor.body(&request.body));
+    }
     let (answer, phases) = ctx.egress.send_measured(call).await;
     if is_measured {
         detail.phases = Some((&phases).into());
@@ -106,6 +110,13 @@ async fn post(
             (Outcome::Failure { summary: format!("{}: {message}", fault.as_str()), permanent: false }, None)
         }
     }
+}
+
+/// Whether a body can be made again out of the stored message, with nothing to mask but the permission to answer. Then a
+/// trace, which lives no longer than its message, need not store it.
+fn can_be_made_again(job: &Job, channel: &ChannelRuntime, body: &[u8]) -> bool {
+    let is_payload = channel.plugins.is_empty() && !job.content.has_media && job.channel_text.is_none();
+    is_payload && channel.redactor.is_clean(body)
 }
 
 fn judge(answer: &Answer, now: Timestamp, redactor: &Redactor, steps: &mut Vec<Step>) -> Outcome {
@@ -141,7 +152,8 @@ fn sign(
     let own = !replayed_elsewhere && channel.webhook_target.as_ref().is_some_and(is_own);
     let method = if own { Method::try_from(&channel.webhook.auth)? } else { Method::None };
     let id = job.id.to_string();
-    let signatures = signing::headers(&Signing {
+    let mut headers = request.headers.clone();
+    let signing = Signing {
         method: &method,
         secret: channel.webhook_secret.as_ref().filter(|_| own),
         previous: channel.old_secret_at(now).filter(|_| own),
@@ -149,9 +161,8 @@ fn sign(
         at: now,
         attempt: job.attempts + 1,
         body: &request.body,
-    })?;
-    let mut headers = request.headers.clone();
-    headers.extend(signatures);
+    };
+    signing::sign(&signing, &mut headers)?;
     Ok(Call {
         method: request.method.clone(),
         url,

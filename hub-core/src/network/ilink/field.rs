@@ -1,24 +1,32 @@
 //! Lenient reading of the network's JSON (`docs/ilink.md#json`): ids come as numbers or strings, absent means zero,
 //! and one value that cannot be read spoils nothing around it.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
 
+use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
+use serde_with::{BorrowCow, Map, Same, serde_as};
 
-/// The fields of an object, each still as it was written. A value nested too deep, or a text that is no
-/// Unicode, is found only when that field is read.
-#[derive(Default)]
-pub(super) struct Fields<'a>(HashMap<String, &'a RawValue>);
+/// The fields of an object in their order, each still as it was written; of two with one name the last one counts. A
+/// value nested too deep, or a text that is no Unicode, is found only when that field is read.
+#[serde_as]
+#[derive(Default, Deserialize)]
+pub(super) struct Fields<'a>(
+    #[serde(borrow)]
+    #[serde_as(as = "Map<BorrowCow, Same>")]
+    Vec<(Cow<'a, str>, &'a RawValue)>,
+);
 
 impl<'a> Fields<'a> {
     /// The fields of a text that is one JSON object.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
-        serde_json::from_str(text).ok().map(Self)
+        serde_json::from_str(text).ok()
     }
 
     /// A field as it was written; `None` when absent or `null`.
     pub(super) fn raw(&self, name: &str) -> Option<&'a str> {
-        self.0.get(name).map(|raw| raw.get()).filter(|raw| *raw != "null")
+        let field = self.0.iter().rfind(|(field, _)| field == name);
+        field.map(|(_, raw)| raw.get()).filter(|raw| *raw != "null")
     }
 
     pub(super) fn value(&self, name: &str) -> Value {
@@ -89,7 +97,7 @@ mod tests {
     #[test]
     fn a_broken_field_leaves_the_others_readable() {
         let deep = "[".repeat(500) + &"]".repeat(500);
-        let body = format!(r#"{{"a":{deep},"b":"\ud800","c":5,"d":"7","e":null,"f":"x\u0000y"}}"#);
+        let body = format!(r#"{{"a":{deep},"b":"\ud800","c":6,"\u0063":5,"d":"7","e":null,"f":"x\u0000y"}}"#);
         let fields = Fields::parse(&body).unwrap();
         assert_eq!(fields.value("a"), Value::Null);
         assert_eq!(fields.text("b"), "");

@@ -214,8 +214,11 @@ impl Direct {
         failpoint!("flush.entries", called by caller);
         let (mut rows, mut later) = (Rows::default(), Rows::default());
         for (place, (_, entry)) in tail.entries.iter().enumerate() {
-            let part = if place < count { &mut rows } else { &mut later };
-            part.read(entry)?;
+            if place < count {
+                rows.read(entry)?;
+            } else {
+                later.read_outcomes(entry)?;
+            }
         }
         let texts = &self.texts.consequences;
         let mut ended = Ended::at_once(&rows, &later);

@@ -194,6 +194,15 @@ impl<'e> Rows<'e> {
     /// # Errors
     /// `UNAVAILABLE` when another version of the program wrote it, `INTERNAL_ERROR` when it is damaged.
     pub(super) fn read(&mut self, entry: &'e [u8]) -> Result<()> {
+        self.read_kinds(entry, |_| true)
+    }
+
+    /// As [`read`](Self::read), of outcomes alone.
+    pub(super) fn read_outcomes(&mut self, entry: &'e [u8]) -> Result<()> {
+        self.read_kinds(entry, |kind| matches!(kind, Kind::Finished | Kind::Outcome | Kind::TraceUpdate))
+    }
+
+    fn read_kinds(&mut self, entry: &'e [u8], is_wanted: impl Fn(Kind) -> bool) -> Result<()> {
         let unknown = || Error::internal("an entry of the commit log cannot be read");
         let Some((&FORMAT, rest)) = entry.split_first() else {
             let message = "another version of this program wrote the commit log";
@@ -206,7 +215,11 @@ impl<'e> Rows<'e> {
             let kind = Kind::ALL.get(usize::from(bytes.byte().ok_or_else(unknown)?)).ok_or_else(unknown)?;
             let values = kind.columns().len() * bytes.len().ok_or_else(unknown)?;
             for _ in 0..values {
-                self.0[*kind as usize].push(bytes.field().ok_or_else(unknown)?);
+                if is_wanted(*kind) {
+                    self.0[*kind as usize].push(bytes.field().ok_or_else(unknown)?);
+                } else {
+                    bytes.skip().ok_or_else(unknown)?;
+                }
             }
         }
         Ok(())
@@ -238,6 +251,17 @@ impl<'e> Bytes<'e> {
 
     fn len(&mut self) -> Option<usize> {
         usize::try_from(u32::from_le_bytes(self.array()?)).ok()
+    }
+
+    /// Skips a field; its text may be any bytes.
+    fn skip(&mut self) -> Option<()> {
+        let len = match self.byte()? {
+            0 => 0,
+            1 => self.len()?,
+            2 => size_of::<i64>(),
+            _ => return None,
+        };
+        self.take(len).map(drop)
     }
 
     fn field(&mut self) -> Option<Field<'e>> {

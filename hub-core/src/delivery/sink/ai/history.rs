@@ -111,8 +111,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        ai::ImageUrl, delivery::job::Content as Said, id::Id, model::sinks::SinkId, network::Quote,
-        time::Timestamp,
+        ai::ImageUrl, id::Id, model::sinks::SinkId, network::Quote, payload::Content as Said, time::Timestamp,
     };
 
     fn job(text: &str, group: &str, kind: MessageKind, quote: Option<&str>) -> Job {

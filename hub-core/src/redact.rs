@@ -1,11 +1,10 @@
-//! What a trace may contain of a request and its response.
+//! What a [trace](crate::traces) may contain of a request and its response.
 
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName};
 use url::Url;
 
-use super::{channels::ChannelRuntime, job::Job};
 use crate::secret::Secret;
 
 /// The mask of a secret.
@@ -70,7 +69,7 @@ impl Redactor {
     }
 
     /// A redactor that knows these secrets too.
-    fn with<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
+    pub(crate) fn with<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let mut needles = self.needles.clone();
         needles.extend(secrets.into_iter().flat_map(spellings).map(Arc::new));
         // A secret may be part of another one.
@@ -78,17 +77,15 @@ impl Redactor {
         Self { needles, custom_header: self.custom_header.clone() }
     }
 
-    /// The redactor of a delivery: it knows the channel's secrets, the permission to answer, and the signatures of
-    /// links to files.
-    pub(super) fn of(job: &Job, channel: &ChannelRuntime) -> Self {
-        let links: Vec<Secret> =
-            job.media.iter().filter_map(|file| Some(file.url.as_ref()?.signature())).collect();
-        channel.redactor.with(job.content.context_token.iter().chain(&links))
-    }
-
     /// A text with every known secret masked.
     pub fn text(&self, text: &str) -> String {
         self.masked(text.to_owned())
+    }
+
+    /// Whether a body has nothing to mask.
+    pub(crate) fn is_clean(&self, body: &[u8]) -> bool {
+        let is_in = |text: &str| self.needles.iter().any(|needle| text.contains(needle.expose()));
+        std::str::from_utf8(body).is_ok_and(|text| !is_in(text))
     }
 
     fn masked(&self, mut text: String) -> String {
