@@ -21,7 +21,7 @@ contract!("messages": {
     a_message_is_found_within_its_bot => [exists, find, find_all],
     filters_select_messages => [page],
     patterns_in_a_search_are_plain_text => [page],
-    the_newest_secrets_of_a_person_are_found => [recent_private],
+    the_newest_secrets_of_a_person_are_found => [recent_private, for_sinks],
     the_newest_received_messages_are_found => [received],
     quoted_texts_are_found_within_the_bot => [texts_by_network_id],
     a_search_covers_all_bots_of_the_owner_newest_first => [search, listed],
