@@ -117,8 +117,8 @@ impl<'h> Traces<'h> {
     /// One trace with its steps, whatever its bot.
     pub async fn find(&self, actor: &Actor, bot_id: Option<BotId>, id: TraceId) -> Result<Option<Trace>> {
         let row = self.ctx.store.read().await?.traces().find(actor.scope()?, bot_id, id).await?;
-        let mut found: Vec<Trace> = row.map(Trace::from).into_iter().collect();
-        self.make_bodies(&mut found).await?;
-        Ok(found.pop())
+        let mut found = row.map(Trace::from);
+        self.make_bodies(found.as_mut_slice()).await?;
+        Ok(found)
     }
 }

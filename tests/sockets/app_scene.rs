@@ -165,7 +165,7 @@ pub async fn make(stage: &Stage, name: &str, events: &[&str], scopes: &[&str]) -
 pub async fn install(stage: &Stage, bot: BotId, app_id: AppId) -> (Installation, String) {
     let new = NewInstallation { app_id, scopes: None, handle: None };
     let installed = stage.world.hub.apps().install(&stage.world.owner, bot, new, None).await.unwrap();
-    let Install::Done(installed) = installed else { panic!("the app has no page of its own") };
+    let Install::Done(installed) = installed else { panic!("the app has no setup page") };
     (installed.installation, installed.app_token.expose().to_owned())
 }
 

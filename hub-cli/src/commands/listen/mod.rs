@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use hub_core::{
-    delivery::signing::{self, Method, Signing},
+    delivery::signing::{self, Method, Signing, SigningSecret},
     egress::{Answer, Call, CheckedHeaders, Egress, EgressConfig},
     id::{BotId, ChannelId},
     random::Random,
@@ -70,7 +70,7 @@ struct Listen<'p> {
     recorder: Option<Recorder>,
     egress: Egress,
     clock: Clock,
-    secret: Secret,
+    secret: SigningSecret,
     extra: HeaderMap,
 }
 
@@ -125,7 +125,8 @@ async fn forward_all(
     let mut keys = if view.is_panel() && printer.may_ask() { Keys::listen() } else { None };
     let is_panel = view.is_panel();
     let clock = Clock::system();
-    let mut listen = Listen { args, server, key, view, recorder, egress, clock, secret, extra };
+    let mut listen =
+        Listen { args, server, key, view, recorder, egress, clock, secret: secret.into(), extra };
     let ended = tokio::select! {
         ended = listen.follow() => ended.map(|never| match never {}),
         () = quit(keys.as_mut()) => Ok(()),
@@ -160,7 +161,7 @@ impl Listen<'_> {
         // A wrong key or an unreachable hub ends it here.
         let mut channel = self.channel().await?;
         if self.args.print_secret {
-            self.view.note(&format!("signing secret: {}", self.secret.expose()));
+            self.view.note(&format!("signing secret: {}", self.secret.secret().expose()));
         }
         loop {
             let lost = match self.connect().await {
@@ -270,7 +271,7 @@ impl Listen<'_> {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let signing = Signing {
             method: &Method::Hmac,
-            secret: Some(&(&self.secret).into()),
+            secret: Some(&self.secret),
             previous: None,
             id: message["id"].as_str().unwrap_or_default(),
             at: self.clock.now(),

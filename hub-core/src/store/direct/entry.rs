@@ -319,8 +319,12 @@ mod tests {
         let mut read = Rows::default();
         read.read(&whole).unwrap();
         assert_eq!(read.of(Kind::LastSeq).map(|row| row[1].as_number()).collect::<Vec<_>>(), [7, 8]);
+        let mut outcomes = Rows::default();
+        outcomes.read_outcomes(&whole).unwrap();
+        assert_eq!(outcomes.of(Kind::LastSeq).len(), 0);
         for end in 2..whole.len() {
             assert!(Rows::default().read(&whole[..end]).is_err(), "{end} bytes");
+            assert!(Rows::default().read_outcomes(&whole[..end]).is_err(), "{end} bytes");
         }
         for (place, byte) in [(0, 2), (1, 99), (6, 9)] {
             let mut damaged = whole.clone();
