@@ -26,13 +26,12 @@ use crate::{
     context::Context,
     error::{Error, Result},
     id::{BotId, TraceId},
-    model::trace::steps_text,
+    model::trace::{steps_array, steps_text},
     page::{Page, PageRequest},
     store::{
         outbox::NewOutbound,
         traces::{NewTrace, TraceUpdate},
     },
-    text::json,
 };
 
 /// The trace of a send that was just accepted.
@@ -50,7 +49,7 @@ pub(crate) fn of_send(outbound: &NewOutbound, id: TraceId, kind: StepKind) -> Ne
         summary: "queued for the chat".to_owned(),
         started_at: outbound.now,
         duration_ms: 0,
-        steps: json(&[accepted]),
+        steps: steps_array(&[accepted]),
     }
 }
 

@@ -82,6 +82,25 @@ async fn both_databases_have_the_same_tables_and_columns() {
     postgres.remove().await;
 }
 
+/// PostgreSQL compares what is in an index byte by byte, as SQLite does, though its databases have the order of a language.
+#[tokio::test]
+async fn indexes_are_in_the_order_of_bytes() {
+    let Some(postgres) = Db::postgres().await else { return };
+    let of_language = postgres.texts("SELECT 'yes' WHERE 'a' < 'B'").await;
+    assert_eq!(of_language, ["yes"], "the database of the tests has the order of a language");
+    let others = postgres
+        .texts(
+            "SELECT CAST(i.indrelid::regclass || '.' || a.attname AS TEXT)
+             FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+             JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+             WHERE c.relnamespace = 'public'::regnamespace AND c.relname <> '_sqlx_migrations'
+                AND a.atttypid = 'text'::regtype AND a.attcollation <> 'pg_catalog.\"C\"'::regcollation",
+        )
+        .await;
+    assert!(others.is_empty(), "name these in a migration, with COLLATE \"C\": {others:?}");
+    postgres.remove().await;
+}
+
 /// References that PostgreSQL keeps by triggers on what they name: what a deleted row leaves goes with it, and
 /// nothing is checked when a message is stored.
 const KEPT_BY_TRIGGERS: [&str; 8] = [

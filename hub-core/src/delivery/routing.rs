@@ -12,7 +12,7 @@ use crate::{
         message::{Direction, MessageStatus},
         private,
         sinks::{Ordering, SinkId, SinkKey},
-        trace::{Step, StepDetail, StepKind, StepName, TraceStatus},
+        trace::{Step, StepDetail, StepKind, StepName, TraceStatus, steps_array},
     },
     network::{InboundMedia, InboundMessage, MessageClass, Quote, items},
     node::Live,
@@ -216,7 +216,7 @@ impl Router {
                 summary: format!("queued for the app {}", runtime.handle),
                 started_at: now,
                 duration_ms: 0,
-                steps: json(&[step]),
+                steps: steps_array(&[step]),
             });
             id
         });
@@ -304,7 +304,7 @@ impl Router {
             summary,
             started_at: started,
             duration_ms: i64::try_from(now.since(started).as_millis()).unwrap_or(i64::MAX),
-            steps: json(&steps),
+            steps: steps_array(&steps),
         }
     }
 
@@ -324,7 +324,7 @@ impl Router {
             summary: "quarantined: the message could not be read".to_owned(),
             started_at: now,
             duration_ms: 0,
-            steps: json(&[step]),
+            steps: steps_array(&[step]),
         };
         without_channel(trace)
     }

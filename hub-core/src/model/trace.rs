@@ -12,6 +12,7 @@ use crate::{
 pub use super::step::{
     Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName, StepPhases,
 };
+pub(crate) use super::stored_steps::{steps_array, steps_text};
 
 words! {
     /// Status of a trace.
@@ -25,15 +26,6 @@ words! {
         /// A filter or a plugin said that nothing has to happen.
         Skipped = "skipped",
     }
-}
-
-/// Steps as the text that is appended to a stored array: without its brackets.
-pub(crate) fn steps_text(steps: &[Step]) -> String {
-    let bodies: usize = steps.iter().filter_map(|step| step.detail.body.as_ref()).map(String::len).sum();
-    let mut array = crate::text::json_of_size(steps, 512 * steps.len() + bodies + bodies / 4);
-    array.pop();
-    array.remove(0);
-    array
 }
 
 /// A message's way through one channel. As a document it looks as in the API.

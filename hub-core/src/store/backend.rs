@@ -365,6 +365,7 @@ macro_rules! all_migrations {
             23 "0023_ilink",
             24 "0024_successes",
             25 "0025_commit_log",
+            26 "0026_steps_and_order",
         )
     };
 }

@@ -310,7 +310,11 @@ macro_rules! bots_with_open {
         concat!(
             // Not MIN: PostgreSQL may read all rows for the least of them, and not for the first one in their order.
             "WITH RECURSIVE busy (id) AS (
-                SELECT ''
+                SELECT (SELECT bot_id FROM ",
+            $table,
+            " WHERE state IN ",
+            $open,
+            " ORDER BY bot_id LIMIT 1)
                 UNION ALL
                 SELECT (SELECT bot_id FROM ",
             $table,

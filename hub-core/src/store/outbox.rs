@@ -177,12 +177,12 @@ row!(MessageRow<'_>, |row| {
     Text peer = row.message.peer.as_str(),
     Text key = row.message.dedupe_key.as_str(),
     Text kind = row.kind.as_str(),
-    Text content = row.message.content.as_str(),
-    Text items = row.items.as_str(),
+    Long content = row.message.content.as_str(),
+    Long items = row.items.as_str(),
     Text channel = row.message.channel_id,
     Text trace = row.message.trace_id,
     Number now = row.message.now,
-    Text private = row.message.private.as_ref().map(Sealed::as_str),
+    Long private = row.message.private.as_ref().map(Sealed::as_str),
 });
 
 /// An item as it is stored.

@@ -31,6 +31,8 @@ const ENCODED: &str = "texts and numbers are always encoded";
 pub(super) enum Column {
     /// Texts, under this name.
     Text(&'static str),
+    /// Texts of a few hundred bytes and more, under this name.
+    Long(&'static str),
     /// Integers, under this name.
     Number(&'static str),
 }
@@ -38,7 +40,15 @@ pub(super) enum Column {
 impl Column {
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::Text(name) | Self::Number(name) => name,
+            Self::Text(name) | Self::Long(name) | Self::Number(name) => name,
+        }
+    }
+
+    /// Its type on PostgreSQL.
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Text(_) | Self::Long(_) => "text",
+            Self::Number(_) => "bigint",
         }
     }
 }
@@ -214,11 +224,29 @@ impl From<Places> for SqliteArguments {
 pub(super) struct Arrays(PgArguments);
 
 impl Arrays {
-    /// Binds rows; returns their expression after `FROM`: `UNNEST($1::text[], …) AS x (names…)`.
+    /// Binds rows; returns their expression after `FROM`: `UNNEST($1::text[], …) … AS x (names…, place)`, where `place` is the
+    /// number of a row, from 1.
     pub(super) fn push_rows<R: Row>(&mut self, rows: &[R]) -> String {
+        let first = self.push_arrays(rows);
+        unnest::<R>(first)
+    }
+
+    /// Binds rows that are found by their numbers, without a join; returns the columns of the row at `place`, first those
+    /// that are short and then the others.
+    pub(super) fn push_looked_up<R: Row>(&mut self, rows: &[R], place: &str) -> [String; 2] {
+        let first = self.push_arrays(rows);
+        [false, true].map(|is_long| {
+            let columns = R::COLUMNS.iter().zip(first..);
+            let columns = columns.filter(|(column, _)| matches!(column, Column::Long(_)) == is_long);
+            columns.map(|(column, array)| at(column, array, place)).collect::<Vec<_>>().join(",")
+        })
+    }
+
+    /// Binds an array for each column; returns the place of the first.
+    fn push_arrays<R: Row>(&mut self, rows: &[R]) -> usize {
         let first = Arguments::len(&self.0) + 1;
         let empty = R::COLUMNS.iter().map(|column| match column {
-            Column::Text(_) => Array::Texts(Vec::with_capacity(rows.len())),
+            Column::Text(_) | Column::Long(_) => Array::Texts(Vec::with_capacity(rows.len())),
             Column::Number(_) => Array::Numbers(Vec::with_capacity(rows.len())),
         });
         let mut turning = Turning { arrays: empty.collect(), next: 0 };
@@ -232,7 +260,7 @@ impl Arrays {
             }
             .expect(ENCODED);
         }
-        unnest::<R>(first)
+        first
     }
 }
 
@@ -357,12 +385,26 @@ pub(super) fn or_rollback(statement: &str) -> String {
     format!("{verb} OR ROLLBACK {rest}")
 }
 
+/// PostgreSQL's expression after `FROM` for rows whose arrays are bound from this place on. Long texts are read from their
+/// array where they are needed: an update copies each row that it joins with, and a function's rows are copied, too.
 fn unnest<R: Row>(first: usize) -> String {
-    let arrays = R::COLUMNS.iter().zip(first..).map(|(column, place)| match column {
-        Column::Text(_) => format!("${place}::text[]"),
-        Column::Number(_) => format!("${place}::bigint[]"),
-    });
-    format!("UNNEST({}) AS x ({})", arrays.collect::<Vec<_>>().join(","), names::<R>())
+    let (mut arrays, mut names, mut long) = (Vec::new(), Vec::new(), Vec::new());
+    for (column, array) in R::COLUMNS.iter().zip(first..) {
+        if let Column::Long(_) = column {
+            long.push(at(column, array, "x.place"));
+        } else {
+            arrays.push(format!("${array}::{}[]", column.kind()));
+            names.push(column.name());
+        }
+    }
+    let (arrays, names) = (arrays.join(","), names.join(","));
+    let rows = format!("UNNEST({arrays}) WITH ORDINALITY AS x ({names},place)");
+    if long.is_empty() { rows } else { format!("(SELECT x.*,{} FROM {rows}) AS x", long.join(",")) }
+}
+
+/// PostgreSQL's expression for the value of a column at a place of its array.
+fn at(column: &Column, array: usize, place: &str) -> String {
+    format!("(${array}::{}[])[{place}] AS {}", column.kind(), column.name())
 }
 
 fn names<R: Row>() -> String {
@@ -374,6 +416,17 @@ mod tests {
     use super::*;
 
     struct Pair(&'static str, Option<i64>);
+
+    struct Body(i64, &'static str);
+
+    impl Row for Body {
+        const COLUMNS: &'static [Column] = &[Column::Number("id"), Column::Long("body")];
+
+        fn write<'v>(&'v self, values: &mut impl Values<'v>) {
+            values.push(self.0);
+            values.push(self.1);
+        }
+    }
 
     impl Row for Pair {
         const COLUMNS: &'static [Column] = &[Column::Text("name"), Column::Number("n")];
@@ -405,8 +458,18 @@ mod tests {
     fn each_column_is_an_array() {
         let mut values = Arrays::default();
         let rows = [Pair("a", Some(1)), Pair("b", None)];
-        assert_eq!(values.push_rows(&rows), "UNNEST($1::text[],$2::bigint[]) AS x (name,n)");
-        assert_eq!(values.push_rows(&rows), "UNNEST($3::text[],$4::bigint[]) AS x (name,n)");
-        assert_eq!(Arguments::len(&values.0), 4);
+        assert_eq!(
+            values.push_rows(&rows),
+            "UNNEST($1::text[],$2::bigint[]) WITH ORDINALITY AS x (name,n,place)"
+        );
+        assert_eq!(
+            values.push_rows(&[Body(1, "text")]),
+            "(SELECT x.*,($4::text[])[x.place] AS body FROM UNNEST($3::bigint[]) WITH ORDINALITY AS x (id,place)) AS x"
+        );
+        assert_eq!(
+            values.push_looked_up(&[Body(1, "text")], "y.place"),
+            ["($5::bigint[])[y.place] AS id", "($6::text[])[y.place] AS body"]
+        );
+        assert_eq!(Arguments::len(&values.0), 6);
     }
 }

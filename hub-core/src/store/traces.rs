@@ -274,7 +274,7 @@ row!(NewTrace, |row| {
     Number attempts = 0,
     Number started_at = row.started_at,
     Number duration_ms = row.duration_ms,
-    Text steps = row.steps.as_str(),
+    Long steps = row.steps.as_str(),
 });
 
 /// Appends to traces, out of these rows. The array grows as text: `[a]` and `b` make `[a,b]`, without parsing what is
@@ -318,7 +318,7 @@ row!(TraceUpdate, |row| {
     Text summary = row.summary.as_deref(),
     Number attempts = row.attempts,
     Number ended_at = row.ended_at,
-    Text steps = row.steps.as_str(),
+    Long steps = row.steps.as_str(),
 });
 
 /// How much a status weighs against another one that ended a delivery of the same trace.

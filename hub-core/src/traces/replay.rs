@@ -12,13 +12,14 @@ use crate::{
     idempotency::{self, Idempotent},
     model::{
         sinks::SinkId,
-        trace::{Step, StepDetail, StepError, StepKind, StepName, Trace, TraceStatus, steps_text},
+        trace::{
+            Step, StepDetail, StepError, StepKind, StepName, Trace, TraceStatus, steps_array, steps_text,
+        },
     },
     store::{
         deliveries::Replay,
         traces::{NewTrace, TraceUpdate},
     },
-    text::json,
     time::Timestamp,
     wake::Hint,
 };
@@ -188,6 +189,6 @@ pub(super) fn new_trace(
         summary: "replay".to_owned(),
         started_at: now,
         duration_ms: 0,
-        steps: json(&[received]),
+        steps: steps_array(&[received]),
     }
 }

@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, PgConnection, postgres::PgArguments};
 use super::{Plain, Written};
 use crate::{
     error::Result,
-    id::{BotId, ChannelId, DeliveryId, IdText, MessageId, OutboxId},
+    id::{BotId, ChannelId, DeliveryId, MessageId, OutboxId},
     store::{
         deliveries::{Finished, count_statement, delete_statement_postgres, finish_statement},
         fan_out::{self, Consequences, Joins},
@@ -36,12 +36,6 @@ struct CountRow {
     n: i64,
 }
 
-/// What a trace gains by the outcome of a delivery or a send.
-struct Gain<'a> {
-    cause: IdText,
-    trace: &'a TraceUpdate,
-}
-
 /// A reply, and the delivery that it answers.
 struct Answered {
     delivery: DeliveryId,
@@ -62,17 +56,6 @@ row!(CountRow, |row| {
 row!(Answered, |row| {
     Text delivery = row.delivery,
     Text message = row.message,
-});
-
-row!(Gain<'_>, |row| {
-    Text cause = row.cause,
-    Text trace = row.trace.id,
-    Text status = row.trace.status.map(crate::model::trace::TraceStatus::as_str),
-    Number ended = row.trace.ended,
-    Text summary = row.trace.summary.as_deref(),
-    Number attempts = row.trace.attempts,
-    Number ended_at = row.trace.ended_at,
-    Text steps = row.trace.steps.as_str(),
 });
 
 /// Writes commands; `None`, and nothing stored, when something is not as it was taken for granted.
@@ -114,11 +97,7 @@ pub(super) async fn commit(conn: &mut PgConnection, plain: &Plain) -> Result<Opt
     }
     if !finished.is_empty() {
         let rows: Vec<&Finished> = finished.iter().map(|one| &**one).collect();
-        let gains: Vec<Gain<'_>> =
-            rows.iter().map(|one| Gain { cause: one.id.text(), trace: &one.trace }).collect();
         parts.extend(outcomes(&mut values, &rows));
-        let gains = format!("{} JOIN ended ON ended.id = x.cause", values.push_rows(&gains));
-        parts.push(format!("gained AS ({})", update_traces("GREATEST", &gains)));
         parts.extend(replies(&mut values, &rows, &batches));
     }
     if !outcomes_of_sends.is_empty() {
@@ -159,7 +138,7 @@ pub(super) async fn commit(conn: &mut PgConnection, plain: &Plain) -> Result<Opt
     Ok(Some(Written { accepted, permits, settled, ..Written::default() }))
 }
 
-/// Parts of a `WITH` that store outcomes; `ended` has the deliveries for which that was done.
+/// Parts of a `WITH` that store outcomes, and what traces gain by them; `ended` has the deliveries for which that was done.
 fn outcomes(values: &mut Arrays, rows: &[&Finished]) -> Vec<String> {
     let (successes, others): (Vec<&Finished>, Vec<&Finished>) = rows.iter().partition(|one| one.is_success());
     let (mut parts, mut ended) = (Vec::new(), Vec::new());
@@ -169,38 +148,49 @@ fn outcomes(values: &mut Arrays, rows: &[&Finished]) -> Vec<String> {
         let delete = delete_statement_postgres(&format!("{rows}, valid"));
         parts.push(format!(
             "deleted AS ({delete} AND valid.ok
-                RETURNING deliveries.id, deliveries.channel_id, x.finished_at)"
+                RETURNING deliveries.id, deliveries.channel_id, x.finished_at, x.place)"
         ));
         let count = count_statement(
             "(SELECT channel_id AS channel, count(*) AS n, max(finished_at) AS at FROM deleted GROUP BY channel_id) AS x",
         );
         parts.push(format!("counted AS ({count})"));
-        ended.push("SELECT id FROM deleted");
+        ended.push("SELECT id, place FROM deleted".to_owned());
     }
     if !others.is_empty() {
         let changed = finish_statement(&if_valid(&values.push_rows(&others)));
-        parts.push(format!("changed AS ({changed} RETURNING deliveries.id)"));
-        ended.push("SELECT id FROM changed");
+        parts.push(format!("changed AS ({changed} RETURNING deliveries.id, x.place)"));
+        ended.push(format!("SELECT id, place + {} FROM changed", successes.len()));
     }
-    parts.push(format!("ended AS ({})", ended.join(" UNION ALL ")));
+    parts.push(format!("ended (id, place) AS ({})", ended.join(" UNION ALL ")));
+    let traces: Vec<_> = successes.iter().chain(&others).map(|one| &one.trace).collect();
+    parts.extend(gains(values, "gained", &traces, "ended"));
     parts
+}
+
+/// Parts of a `WITH` that store what traces gain by the rows of another part, each by the one at its `place`.
+fn gains(values: &mut Arrays, name: &str, traces: &[&TraceUpdate], by: &str) -> [String; 2] {
+    let [short, long] = values.push_looked_up(traces, "place");
+    let update = update_traces("GREATEST", &format!("(SELECT g.*, {long} FROM by_{by} AS g) AS x"));
+    [format!("by_{by} AS MATERIALIZED (SELECT place, {short} FROM {by})"), format!("{name} AS ({update})")]
 }
 
 /// Parts of a `WITH` that store what came of sends, each of a whole message; `settled` has the items for which that was
 /// done.
 fn sends(values: &mut Arrays, outcomes: &[&Settled]) -> Vec<String> {
-    let items = sending::settle_items(&if_valid(&values.push_rows(outcomes)));
-    let gains =
-        outcomes.iter().filter_map(|one| Some(Gain { cause: one.id.text(), trace: one.trace.as_ref()? }));
-    let gains = values.push_rows(&gains.collect::<Vec<_>>());
-    let gains = format!("{gains} JOIN settled ON settled.id = x.cause");
-    vec![
-        format!("settled AS ({items} RETURNING outbox.id, outbox.message_id, x.network)"),
+    let (traced, others): (Vec<&Settled>, Vec<&Settled>) =
+        outcomes.iter().partition(|one| one.trace.is_some());
+    let outcomes: Vec<&Settled> = traced.iter().chain(&others).copied().collect();
+    let items = sending::settle_items(&if_valid(&values.push_rows(&outcomes)));
+    let traces: Vec<_> = traced.iter().filter_map(|one| one.trace.as_ref()).collect();
+    let mut parts = vec![
+        format!("settled AS ({items} RETURNING outbox.id, outbox.message_id, x.network, x.place)"),
         "sent_messages AS (UPDATE messages SET network_id = COALESCE(messages.network_id, settled.network),
             status_reason = NULL, status = 'sent' FROM settled WHERE messages.id = settled.message_id)"
             .to_owned(),
-        format!("gained_by_sends AS ({})", update_traces("GREATEST", &gains)),
-    ]
+    ];
+    // At the place of another one there is NULL, which is no trace.
+    parts.extend(gains(values, "gained_by_sends", &traces, "settled"));
+    parts
 }
 
 /// Parts of a `WITH` that store the replies of outcomes that are in `ended`; `permitted` has those to send at once.
