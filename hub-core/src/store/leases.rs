@@ -314,7 +314,7 @@ macro_rules! bots_with_open {
             $table,
             " WHERE state IN ",
             $open,
-            " ORDER BY bot_id LIMIT 1)
+            " AND bot_id > '' ORDER BY bot_id LIMIT 1)
                 UNION ALL
                 SELECT (SELECT bot_id FROM ",
             $table,

@@ -7,6 +7,7 @@
 //!
 //! To add a table: twin migrations under `migrations/`, a view here with the statements, a test in
 //! `tests/store_contract.rs` that runs on both databases.
+//! On PostgreSQL, texts that are in an index have `COLLATE "C"`.
 
 use std::{
     sync::{
