@@ -181,7 +181,7 @@ pub(in crate::store) fn delete_statement(rows: &str) -> String {
 pub(in crate::store) fn delete_statement_postgres(rows: &str) -> String {
     format!(
         "DELETE FROM deliveries USING {rows} WHERE deliveries.id = x.delivery AND deliveries.attempts = x.attempts - 1
-           AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = x.fence)"
+           AND (SELECT lease_fence FROM bots WHERE bots.id = deliveries.bot_id) = x.fence"
     )
 }
 
@@ -200,7 +200,7 @@ pub(in crate::store) fn finish_statement(rows: &str) -> String {
             first_attempt_at = x.first_attempt_at, claim = x.claim, last_error = x.last_error,
             finished_at = x.finished_at
          FROM {rows} WHERE deliveries.id = x.delivery AND deliveries.attempts = x.attempts - 1
-           AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = x.fence)"
+           AND (SELECT lease_fence FROM bots WHERE bots.id = deliveries.bot_id) = x.fence"
     )
 }
 

@@ -167,7 +167,8 @@ fn outcomes(values: &mut Arrays, rows: &[&Finished]) -> Vec<String> {
     parts
 }
 
-/// Parts of a `WITH` that store what traces gain by the rows of another part, each by the one at its `place`.
+/// Parts of a `WITH` that store what traces gain by the rows of another part, each by the one at its `place`. A join of the two
+/// would compare each with each, see [`among`].
 fn gains(values: &mut Arrays, name: &str, traces: &[&TraceUpdate], by: &str) -> [String; 2] {
     let [short, long] = values.push_looked_up(traces, "place");
     let update = update_traces("GREATEST", &format!("(SELECT g.*, {long} FROM by_{by} AS g) AS x"));
@@ -201,12 +202,9 @@ fn replies(values: &mut Arrays, finished: &[&Finished], batches: &[&Accept]) -> 
     }
     let answered = finished.iter().flat_map(|one| one.replies.iter().map(|reply| (one.id, reply.message_id)));
     let answered: Vec<_> = answered.map(|(delivery, message)| Answered { delivery, message }).collect();
-    let answered = format!(
-        "(SELECT x.message AS answer FROM {} JOIN ended ON ended.id = x.delivery) AS answered",
-        values.push_rows(&answered)
-    );
+    let answered = among(&values.push_rows(&answered), "delivery", "id FROM ended");
     let rows = values.push_rows(&outbox::message_rows(&messages));
-    let insert = outbox::insert_messages(&format!("{rows} JOIN {answered} ON answered.answer = x.id"), LOCK);
+    let insert = outbox::insert_messages(&among(&rows, "id", "message FROM answered"), LOCK);
     // A statement changes each row once: replies to those who write at this moment are sent from the outbox.
     let writing: HashSet<(BotId, &str)> = batches
         .iter()
@@ -215,19 +213,22 @@ fn replies(values: &mut Arrays, finished: &[&Finished], batches: &[&Accept]) -> 
         .collect();
     let mut candidates = at_once::candidates(finished, &messages);
     candidates.retain(|Candidate { reply, .. }| !writing.contains(&(reply.bot_id, reply.peer.as_str())));
-    let candidates = format!("{} JOIN sent ON sent.id = x.message", values.push_rows(&candidates));
+    let candidates = among(&values.push_rows(&candidates), "message", "id FROM sent");
     let parts = values.push_rows(&outbox::part_rows(&messages, &HashSet::new()));
-    let parts = format!(
-        "{parts} JOIN sent ON sent.id = x.message LEFT JOIN permitted ON permitted.message = x.message"
-    );
+    let parts = among(&parts, "message", "id FROM sent");
+    let begun = "x.part = 0 AND x.message IN (SELECT message FROM permitted)";
     vec![
+        format!("answered AS (SELECT x.message FROM {answered})"),
         format!("sent AS ({insert} RETURNING id)"),
         format!("permitted AS ({} {PERMIT}, x.message, x.delivery)", at_once::count_send(&candidates)),
-        format!(
-            "parts AS ({})",
-            outbox::insert_parts(&parts, "x.part = 0 AND permitted.message IS NOT NULL")
-        ),
+        format!("parts AS ({})", outbox::insert_parts(&parts, begun)),
     ]
+}
+
+/// The rows whose value of a column is among those that another part has. The planner expects ten rows of an array and one of
+/// another part, and would compare each with each to join them; it looks up in a hash table what cannot be a join.
+fn among(rows: &str, column: &str, of: &str) -> String {
+    format!("(SELECT x.* FROM {rows} WHERE (x.{column} IN (SELECT {of})) IS TRUE) AS x")
 }
 
 fn lease_of(batch: &Accept) -> LeaseRow {
