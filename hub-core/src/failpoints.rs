@@ -75,6 +75,7 @@ pub const POINTS: &[&str] = &[
     "send.accepted",
     "idempotency.store",
     "outbox.open",
+    "outbox.people",
     "outbox.token",
     "outbox.begin",
     "outbox.window",

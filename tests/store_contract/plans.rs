@@ -100,7 +100,12 @@ async fn retention_reads_nothing_but_what_is_old(db: &Db) {
 async fn a_search_for_work_reads_no_idle_bot(db: &Db) {
     check(db, plans::rounds(), |_, line| {
         // PostgreSQL does not show what a step reads.
-        line.contains("(bot_id>?)") || line.contains("WorkTable Scan on busy")
+        line.contains("(bot_id>?)")
+            || line.contains("WorkTable Scan on busy")
+            || line.contains("outbox_open (bot_id=? AND peer>?)")
+            || line.contains("outbox_open (bot_id=? AND peer=?)")
+            || line.contains("WorkTable Scan on people")
+            || line.contains("Index Cond: ((bot_id = $1) AND (peer = ANY ($0)))")
     })
     .await;
 }

@@ -1,4 +1,4 @@
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use hub_core::{
     id::OutboxId,
@@ -18,7 +18,8 @@ use super::scene::{Stage, accept_one, outbound, stage, stamp, step_reasons, trac
 use crate::support::database::{Db, START};
 
 contract!("sending": {
-    open_items_come_in_order_with_their_window => [open],
+    open_items_come_in_order_with_their_window => [open, people],
+    people_are_found_piece_by_piece => [people],
     only_what_something_can_be_done_about_is_open => [open],
     a_send_is_counted_before_it_goes_out => [open],
     sends_of_one_commit_count_each_and_an_item_once => [open],
@@ -47,7 +48,17 @@ const RULES: WindowRules =
     WindowRules { age: Some(Duration::from_secs(3600)), sends: Some(3), burst: None, gap: Duration::ZERO };
 
 async fn open_at(db: &Db, on: &Stage, after: Duration, limit: u32) -> Vec<OpenItem> {
-    db.store.read().await.unwrap().sending().open(on.bot, &RULES, START + after, limit).await.unwrap()
+    let everyone = ["ann", "bob", "cy", "stranger"].map(str::to_owned);
+    let mut read = db.store.read().await.unwrap();
+    let items = read.sending().open(on.bot, &everyone, &RULES, START + after, limit).await.unwrap();
+    if limit > 1 {
+        let people = read.sending().people(on.bot, "", &RULES, START + after, limit).await.unwrap();
+        let theirs: BTreeSet<String> = items.iter().map(|item| item.peer.clone()).collect();
+        assert_eq!(people, Vec::from_iter(theirs), "a search finds those who have such items, in order");
+        let again = read.sending().open(on.bot, &people, &RULES, START + after, limit).await.unwrap();
+        assert_eq!(again.len(), items.len());
+    }
+    items
 }
 
 async fn begin(db: &Db, lease: &Lease, id: OutboxId) -> bool {
@@ -136,6 +147,24 @@ async fn only_what_something_can_be_done_about_is_open(db: &Db) {
     assert_eq!(all, ["1", "2", "3", "never wrote"], "what ran out has to be given up");
     db.sql("UPDATE outbox SET expires_at = expires_at * 2").await;
     assert!(texts(hour).await.is_empty(), "every window is too old");
+}
+
+async fn people_are_found_piece_by_piece(db: &Db) {
+    let on = stage(db).await;
+    for peer in ["ann", "bob", "cy"] {
+        accept_one(db, &on, peer, peer, 0).await;
+        enqueue(db, outbound(db, on.bot, peer, &format!("to {peer}"), &["1", "2"])).await;
+    }
+    enqueue(db, outbound(db, on.bot, "bo", "stranger", &["never wrote"])).await;
+    let mut read = db.store.read().await.unwrap();
+    let mut found =
+        async |after: &str, limit| read.sending().people(on.bot, after, &RULES, START, limit).await.unwrap();
+    assert_eq!(found("", 2).await, ["ann", "bob"]);
+    assert_eq!(found("ann", 2).await, ["bob", "cy"]);
+    assert_eq!(found("bob", 2).await, ["cy"]);
+    assert!(found("cy", 2).await.is_empty());
+    let items = read.sending().open(on.bot, &["cy".to_owned()], &RULES, START, 100).await.unwrap();
+    assert_eq!(items.iter().map(|item| item.peer.as_str()).collect::<Vec<_>>(), ["cy", "cy"]);
 }
 
 async fn a_send_is_counted_before_it_goes_out(db: &Db) {

@@ -45,7 +45,6 @@ pub struct BotWork {
     /// Makes the poller poll at once: after a request to reconnect, or a send whose error says that the login may
     /// have expired.
     pub(super) poll_now: Notify,
-    pub(super) outbox_ready: Notify,
     /// What sends for it, which has this.
     outbox: OnceLock<Weak<Outbox>>,
     pub(super) media_ready: Notify,
@@ -107,7 +106,6 @@ impl BotWork {
             tasks: tasks.child(),
             unloaded: tokio::sync::Mutex::new(Unloaded::new(work.last_delivery_id.is_some())),
             poll_now: Notify::new(),
-            outbox_ready: Notify::new(),
             outbox: OnceLock::new(),
             media_ready: Notify::new(),
             channels: RwLock::new(Arc::new(channels)),
@@ -155,6 +153,20 @@ impl BotWork {
     /// What sends for it, while its work goes on.
     pub(super) fn outbox(&self) -> Option<Arc<Outbox>> {
         self.outbox.get().and_then(Weak::upgrade)
+    }
+
+    /// Tells the outbox that there may be items to be sent to anyone.
+    pub(super) fn search_items(&self) {
+        if let Some(outbox) = self.outbox() {
+            outbox.search();
+        }
+    }
+
+    /// Tells the outbox that there may be items to be sent to these people.
+    pub(super) fn look_at_items<'p>(&self, people: impl IntoIterator<Item = &'p str>) {
+        if let Some(outbox) = self.outbox() {
+            outbox.look_at(people);
+        }
     }
 
     /// Whether the node stops, and not only the work for this bot.

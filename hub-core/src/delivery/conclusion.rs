@@ -198,7 +198,7 @@ impl Conclusion {
             _ if finished.replies.is_empty() => {}
             (turn, _) => {
                 drop(turn);
-                bot.outbox_ready.notify_one();
+                bot.look_at_items(finished.replies.iter().map(|reply| &*reply.peer));
             }
         }
         self.ctx.node.events.notify(Event::Trace { bot_id, trace_id, status });

@@ -6,14 +6,18 @@
 //! repeat, and never automatically after that.
 
 use std::{
-    collections::{HashMap, HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
+use tokio::sync::Notify;
 use tracing::Instrument;
 
-use self::upload::{CachedUpload, Upload};
+use self::{
+    turns::Turns,
+    upload::{CachedUpload, Upload},
+};
 use super::{bot::BotWork, shared_clock::SharedClock, work_store::WorkContext};
 use crate::{
     error::{ErrorCode, Result},
@@ -30,6 +34,7 @@ use crate::{
     wake::Hint,
 };
 
+mod at_once;
 mod pace;
 mod settlement;
 mod turns;
@@ -39,8 +44,8 @@ pub(super) use turns::Turn;
 
 /// Items read in one round.
 const MAX_PER_ROUND: u32 = 500;
-/// People written to at the same time.
-const MAX_CONCURRENT_PEERS: usize = 32;
+/// People found by one search.
+const MAX_FOUND: u32 = 500;
 /// The reason of the status `degraded` of an account that people may see nothing of.
 pub(super) const SUSPECT: &str = "the network accepts messages without ids; people may not see them";
 /// People whose last sends are kept in memory; beyond that, those are dropped that count for no limit any more.
@@ -54,16 +59,13 @@ pub(super) struct Outbox {
     bot: Arc<BotWork>,
     rules: WindowRules,
     state: Mutex<Sending>,
+    /// Someone may get a turn.
+    ready: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Sending {
-    /// People being written to.
-    busy: HashSet<String>,
-    /// The same since the last round began to read: what it read of them may be older than the outcome.
-    served: HashSet<String>,
-    /// Whether the last rounds left items out: of people being written to, or more than they may start.
-    left_out: bool,
+    turns: Turns,
     /// When each person was last written to, within the span that bursts are counted over.
     recent: HashMap<String, VecDeque<Instant>>,
     /// Until when the trace of each item says that it waits for the limit on recent sends.
@@ -87,80 +89,92 @@ enum Next {
     Paced,
 }
 
-/// Starts sending for a bot.
-pub(super) fn start(ctx: &WorkContext, shared_clock: &Arc<SharedClock>, bot: &Arc<BotWork>) {
+/// Starts sending for a bot, which may have items from before.
+pub(super) fn start(ctx: &WorkContext, shared_clock: &Arc<SharedClock>, bot: &Arc<BotWork>, has_items: bool) {
     let outbox = Arc::new(Outbox {
         ctx: ctx.clone(),
         shared_clock: Arc::clone(shared_clock),
         bot: Arc::clone(bot),
         rules: ctx.config.window_rules(&*bot.network),
         state: Mutex::default(),
+        ready: Notify::new(),
     });
     bot.set_outbox(&outbox);
+    if has_items {
+        outbox.search();
+    }
     bot.run("outbox", outbox.run());
 }
 
 impl Outbox {
+    /// There may be something to be sent to anyone.
+    pub(super) fn search(&self) {
+        self.state().turns.search();
+        self.ready.notify_one();
+    }
+
+    /// There may be something to be sent to these people.
+    pub(super) fn look_at<'p>(&self, people: impl IntoIterator<Item = &'p str>) {
+        let mut state = self.state();
+        for person in people {
+            state.turns.add(person);
+        }
+        drop(state);
+        self.ready.notify_one();
+    }
+
     async fn run(self: Arc<Self>) {
         loop {
             tokio::select! {
                 biased;
                 () = self.bot.tasks.stop_token().cancelled() => return,
-                () = self.bot.outbox_ready.notified() => {}
+                () = self.ready.notified() => {}
             }
-            if let Err(error) = self.start_open_items().await {
+            if self.bot.is_expired() {
+                continue; // Kept until there is a new login.
+            }
+            if let Err(error) = self.give_turns().await {
                 self.bot.report("the outbox could not be read", &error);
                 self.ctx.clock.sleep(Duration::from_secs(1)).await;
-                self.bot.outbox_ready.notify_one();
+                self.search();
             }
         }
     }
 
-    /// Starts a task for every person with open items that has none.
-    async fn start_open_items(self: &Arc<Self>) -> Result<()> {
-        if self.bot.is_expired() {
-            return Ok(()); // Kept until there is a new login.
+    /// Gives turns to those who wait, as many as there are places.
+    async fn give_turns(self: &Arc<Self>) -> Result<()> {
+        let (store, bot_id) = (&self.ctx.store, self.bot.lease.bot_id);
+        let search = self.state().turns.begin_search();
+        if let Some(after) = search {
+            let people = store.people_to_write(bot_id, &after, &self.rules, store.now(), MAX_FOUND).await?;
+            self.state().turns.found(&people, people.len() < MAX_FOUND as usize);
         }
-        let store = &self.ctx.store;
-        {
-            let mut state = self.state();
-            let Sending { served, busy, .. } = &mut *state;
-            served.clone_from(busy);
+        // Before their items are read: what is read is not older than what others have sent to them.
+        let people = self.state().turns.take_next();
+        if people.is_empty() {
+            return Ok(());
         }
-        let items = store.open_items(self.bot.lease.bot_id, &self.rules, store.now(), MAX_PER_ROUND).await?;
-        self.state().left_out |= items.len() >= MAX_PER_ROUND as usize;
-        let mut by_peer: Vec<(String, Vec<OpenItem>)> = Vec::new();
-        let mut places: HashMap<String, usize> = HashMap::new();
+        let turn = |person: &String| Turn { outbox: Arc::clone(self), person: person.clone() };
+        let turns: Vec<Turn> = people.iter().map(turn).collect();
+        let items = store.open_items(bot_id, &people, &self.rules, store.now(), MAX_PER_ROUND).await?;
+        let is_all = items.len() < MAX_PER_ROUND as usize;
+        let mut by_person: HashMap<String, Vec<OpenItem>> = HashMap::new();
         for item in items {
-            let place = *places.entry(item.peer.clone()).or_insert_with(|| {
-                by_peer.push((item.peer.clone(), Vec::new()));
-                by_peer.len() - 1
-            });
-            by_peer[place].1.push(item);
+            by_person.entry(item.peer.clone()).or_default().push(item);
         }
-        for (peer, items) in by_peer {
-            let turn = {
-                let mut state = self.state();
-                if state.busy.contains(&peer) {
-                    // One that ends starts another round.
-                    state.left_out = true;
-                    continue;
+        for turn in turns {
+            let Some(items) = by_person.remove(&turn.person) else {
+                if !is_all {
+                    self.look_at([&*turn.person]);
                 }
-                if state.served.contains(&peer) {
-                    // It ended meanwhile.
-                    self.bot.outbox_ready.notify_one();
-                    continue;
-                }
-                let Some(turn) = self.take_turn(&mut state, peer) else {
-                    state.left_out = true;
-                    return Ok(());
-                };
-                turn
+                continue;
             };
             let outbox = Arc::clone(self);
             self.bot.tasks.spawn("send", async move {
                 let went_through = outbox.send_in_order(items).await;
-                turn.end(went_through);
+                if went_through && !is_all {
+                    outbox.look_at([&*turn.person]);
+                }
             });
         }
         Ok(())

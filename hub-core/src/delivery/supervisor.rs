@@ -223,7 +223,7 @@ impl Supervisor {
                 received = hints.recv() => match received.map(|received| received.hint) {
                     Ok(Hint::Bot(id)) => self.refresh(id).await,
                     Ok(Hint::Released) => renew_at = self.ctx.clock.instant(),
-                    Ok(Hint::Outbox(id)) => if let Some(bot) = self.bots.get(id) { bot.outbox_ready.notify_one() },
+                    Ok(Hint::Outbox(id)) => if let Some(bot) = self.bots.get(id) { bot.search_items() },
                     Ok(Hint::Media(id)) => if let Some(bot) = self.bots.get(id) { bot.media_ready.notify_one() },
                     Ok(Hint::Delivery(id)) => if let Some(bot) = self.bots.get(id) { self.backlog.scan(&bot).await },
                     Ok(Hint::Revoked | Hint::Log(_) | Hint::Listening(_) | Hint::AppEvents) | Err(RecvError::Lagged(_)) => {}
@@ -347,14 +347,11 @@ impl Supervisor {
         if work.last_delivery_id.is_some() {
             self.backlog.scan(&bot).await;
         }
-        if work.has_items {
-            bot.outbox_ready.notify_one();
-        }
         if work.has_files {
             bot.media_ready.notify_one();
         }
         poller::start(&self.ctx, &self.inbox, &bot, work.cursor, work.status);
-        outbox::start(&self.ctx, &self.shared_clock, &bot);
+        outbox::start(&self.ctx, &self.shared_clock, &bot, work.has_items);
         media::start(&self.ctx, &self.queue, &bot);
         Ok(())
     }
@@ -378,7 +375,7 @@ impl Supervisor {
             self.backlog.scan(&bot).await;
         }
         for bot in outbox.into_iter().filter_map(|id| self.bots.get(id)) {
-            bot.outbox_ready.notify_one();
+            bot.search_items();
         }
         Ok(())
     }

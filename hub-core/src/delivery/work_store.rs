@@ -134,9 +134,19 @@ pub trait WorkStore: FileStore {
     /// Puts replies into the outbox before the attempt that made them has ended; `false` when the lease is gone.
     async fn reply(&self, lease: &Lease, replies: Vec<NewOutbound>) -> Result<bool>;
 
+    /// People who have items that something can be done about now.
+    async fn people_to_write(
+        &self,
+        bot_id: BotId,
+        after: &str,
+        rules: &WindowRules,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<String>>;
     async fn open_items(
         &self,
         bot_id: BotId,
+        people: &[String],
         rules: &WindowRules,
         now: Timestamp,
         limit: u32,
@@ -392,14 +402,26 @@ impl WorkStore for Store {
         .await
     }
 
+    async fn people_to_write(
+        &self,
+        bot_id: BotId,
+        after: &str,
+        rules: &WindowRules,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<String>> {
+        self.read().await?.sending().people(bot_id, after, rules, now, limit).await
+    }
+
     async fn open_items(
         &self,
         bot_id: BotId,
+        people: &[String],
         rules: &WindowRules,
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<OpenItem>> {
-        self.read().await?.sending().open(bot_id, rules, now, limit).await
+        self.read().await?.sending().open(bot_id, people, rules, now, limit).await
     }
 
     async fn begin_send(&self, begun: Begun) -> Result<bool> {

@@ -238,7 +238,7 @@ impl Worker {
             Ok(true) => {
                 prepared.replies.clear();
                 prepared.steps.append(&mut steps);
-                bot.outbox_ready.notify_one();
+                bot.look_at_items([&*job.content.peer]);
             }
             // The node that has the bot now repeats the attempt; or the store is busy.
             Ok(false) => {}

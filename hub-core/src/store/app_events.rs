@@ -127,23 +127,6 @@ pub struct EventAttempt {
     pub duration_ms: u64,
 }
 
-/// What a node needs to tell these events.
-macro_rules! due {
-    ($ids:literal) => {
-        concat!(
-            "SELECT e.id, e.app_id, e.bot_id, b.owner_id, e.installation_id, i.scopes, e.kind, e.trace_id, e.peer,
-                e.event, e.attempts, CASE WHEN a.webhook_verified AND u.status = 'active' THEN a.webhook_url END
-                AS webhook_url, a.webhook_secret
-             FROM app_events e JOIN apps a ON a.id = e.app_id JOIN users u ON u.id = a.owner_id
-             JOIN bots b ON b.id = e.bot_id
-             LEFT JOIN app_installations i ON i.id = e.installation_id AND i.enabled
-             WHERE e.id IN (",
-            $ids,
-            ") ORDER BY e.id"
-        )
-    };
-}
-
 /// `SELECT` with the columns of an [`AppEvent`] and the rest of the statement.
 macro_rules! select {
     ($rest:literal) => {
@@ -245,7 +228,13 @@ impl AppEvents<'_> {
             now, until, i64::from(per_app), i64::from(limit), now + LONGEST_WAIT
         )?;
         sql!(self.0, all:
-            due!("SELECT value FROM json_each($1)"), due!("SELECT json_array_elements_text($1::json)");
+            ["SELECT e.id, e.app_id, e.bot_id, b.owner_id, e.installation_id, i.scopes, e.kind, e.trace_id, e.peer,
+                e.event, e.attempts, CASE WHEN a.webhook_verified AND u.status = 'active' THEN a.webhook_url END
+                AS webhook_url, a.webhook_secret
+             FROM app_events e JOIN apps a ON a.id = e.app_id JOIN users u ON u.id = a.owner_id
+             JOIN bots b ON b.id = e.bot_id
+             LEFT JOIN app_installations i ON i.id = e.installation_id AND i.enabled
+             WHERE e.id", in 1, " ORDER BY e.id"];
             json(&ids)
         )
     }

@@ -138,44 +138,26 @@ macro_rules! of_app {
 impl AppSockets<'_> {
     /// How these installations stand; those that are gone are left out.
     pub async fn installations(&mut self, ids: &[InstallationId]) -> Result<Vec<PulseRow>> {
-        macro_rules! select {
-            ($ids:literal) => {
-                concat!(
-                    "SELECT i.id, a.name, a.slug, i.bot_id, a.owner_id AS author_id, i.token_hash AS credential,
-                        i.old_token_hash AS old_credential, i.old_token_until AS old_until,
-                        i.enabled AND u.status = 'active' AND author.status = 'active' AS open,
-                        EXISTS (SELECT 1 FROM app_events e WHERE e.installation_id = i.id AND e.socket_due) AS has_due
-                     FROM app_installations i JOIN apps a ON a.id = i.app_id JOIN bots b ON b.id = i.bot_id
-                     JOIN users u ON u.id = b.owner_id JOIN users author ON author.id = a.owner_id
-                     WHERE i.id IN (",
-                    $ids,
-                    ")"
-                )
-            };
-        }
         sql!(self.0, all:
-            select!("SELECT value FROM json_each($1)"), select!("SELECT json_array_elements_text($1::json)");
+            ["SELECT i.id, a.name, a.slug, i.bot_id, a.owner_id AS author_id, i.token_hash AS credential,
+                i.old_token_hash AS old_credential, i.old_token_until AS old_until,
+                i.enabled AND u.status = 'active' AND author.status = 'active' AS open,
+                EXISTS (SELECT 1 FROM app_events e WHERE e.installation_id = i.id AND e.socket_due) AS has_due
+             FROM app_installations i JOIN apps a ON a.id = i.app_id JOIN bots b ON b.id = i.bot_id
+             JOIN users u ON u.id = b.owner_id JOIN users author ON author.id = a.owner_id
+             WHERE i.id", in 1];
             json(ids)
         )
     }
 
     /// How these apps stand; those that are gone are left out.
     pub async fn apps(&mut self, ids: &[AppId]) -> Result<Vec<PulseRow>> {
-        macro_rules! select {
-            ($ids:literal) => {
-                concat!(
-                    "SELECT a.id, a.name, a.slug, CAST(NULL AS TEXT) AS bot_id, a.owner_id AS author_id,
-                        a.webhook_secret AS credential, CAST(NULL AS TEXT) AS old_credential,
-                        CAST(NULL AS BIGINT) AS old_until, author.status = 'active' AS open,
-                        EXISTS (SELECT 1 FROM app_events e WHERE e.app_id = a.id AND e.socket_due) AS has_due
-                     FROM apps a JOIN users author ON author.id = a.owner_id WHERE a.id IN (",
-                    $ids,
-                    ")"
-                )
-            };
-        }
         sql!(self.0, all:
-            select!("SELECT value FROM json_each($1)"), select!("SELECT json_array_elements_text($1::json)");
+            ["SELECT a.id, a.name, a.slug, CAST(NULL AS TEXT) AS bot_id, a.owner_id AS author_id,
+                a.webhook_secret AS credential, CAST(NULL AS TEXT) AS old_credential,
+                CAST(NULL AS BIGINT) AS old_until, author.status = 'active' AS open,
+                EXISTS (SELECT 1 FROM app_events e WHERE e.app_id = a.id AND e.socket_due) AS has_due
+             FROM apps a JOIN users author ON author.id = a.owner_id WHERE a.id", in 1];
             json(ids)
         )
     }
@@ -250,30 +232,20 @@ impl AppSockets<'_> {
 
     /// Notes that events were written to a socket. Those of an app without a webhook are then delivered.
     pub async fn written(&mut self, ids: &[AppEventId], now: Timestamp) -> Result<Vec<WrittenEvent>> {
-        macro_rules! update {
-            ($ids:literal) => {
-                concat!(
-                    "UPDATE app_events SET socket_due = FALSE, written_at = $2,
-                        attempts = CASE WHEN state = 'pending' AND NOT ",
-                    has_webhook!(),
-                    " THEN attempts + 1 ELSE attempts END,
-                        error = CASE WHEN state = 'pending' AND NOT ",
-                    has_webhook!(),
-                    " THEN NULL ELSE error END,
-                        response_status = CASE WHEN state = 'pending' AND NOT ",
-                    has_webhook!(),
-                    " THEN NULL ELSE response_status END,
-                        state = CASE WHEN state = 'pending' AND NOT ",
-                    has_webhook!(),
-                    " THEN 'delivered' ELSE state END
-                     WHERE socket_due AND id IN (",
-                    $ids,
-                    ") RETURNING id, trace_id, (state = 'delivered' AND response_status IS NULL) AS is_over"
-                )
-            };
-        }
         sql!(self.0, all:
-            update!("SELECT value FROM json_each($1)"), update!("SELECT json_array_elements_text($1::json)");
+            [
+                "UPDATE app_events SET socket_due = FALSE, written_at = $2,
+                    attempts = CASE WHEN state = 'pending' AND NOT ",
+                has_webhook!(),
+                " THEN attempts + 1 ELSE attempts END, error = CASE WHEN state = 'pending' AND NOT ",
+                has_webhook!(),
+                " THEN NULL ELSE error END, response_status = CASE WHEN state = 'pending' AND NOT ",
+                has_webhook!(),
+                " THEN NULL ELSE response_status END, state = CASE WHEN state = 'pending' AND NOT ",
+                has_webhook!(),
+                " THEN 'delivered' ELSE state END WHERE socket_due AND id", in 1,
+                " RETURNING id, trace_id, (state = 'delivered' AND response_status IS NULL) AS is_over"
+            ];
             json(ids), now
         )
     }

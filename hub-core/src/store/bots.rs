@@ -139,24 +139,13 @@ impl Bots<'_> {
 
     /// Who owns each of these bots; without those that do not exist.
     pub async fn owners(&mut self, bots: &[BotId]) -> Result<Vec<Holder>> {
-        macro_rules! select {
-            ($ids:literal) => {
-                concat!("SELECT id AS bot_id, owner_id FROM bots WHERE id IN (", $ids, ")")
-            };
-        }
-        sql!(self.0, all:
-            select!("SELECT value FROM json_each($1)"), select!("SELECT json_array_elements_text($1::json)");
-            json(bots)
-        )
+        sql!(self.0, all: ["SELECT id AS bot_id, owner_id FROM bots WHERE id", in 1]; json(bots))
     }
 
     /// The names of bots, by their ids. The caller has checked whose they are.
     pub async fn names(&mut self, ids: &[BotId]) -> Result<HashMap<BotId, String>> {
-        let rows: Vec<(BotId, String)> = sql!(self.0, all:
-            "SELECT id, name FROM bots WHERE id IN (SELECT value FROM json_each($1))",
-            "SELECT id, name FROM bots WHERE id IN (SELECT json_array_elements_text($1::json))";
-            json(ids)
-        )?;
+        let rows: Vec<(BotId, String)> =
+            sql!(self.0, all: ["SELECT id, name FROM bots WHERE id", in 1]; json(ids))?;
         Ok(rows.into_iter().collect())
     }
 

@@ -75,12 +75,7 @@ impl ChannelPlugins<'_> {
 
     /// The sources of versions that run: id and source.
     pub async fn scripts(&mut self, ids: &[PluginVersionId]) -> Result<Vec<(PluginVersionId, String)>> {
-        sql!(self.0, all:
-            "SELECT id, script FROM plugin_versions WHERE id IN (SELECT value FROM json_each($1))",
-            "SELECT id, script FROM plugin_versions
-            WHERE id IN (SELECT json_array_elements_text($1::json))";
-            json(ids)
-        )
+        sql!(self.0, all: ["SELECT id, script FROM plugin_versions WHERE id", in 1]; json(ids))
     }
 
     /// Channels of bots that are not this user's in which a plugin is installed; only in this version where

@@ -45,6 +45,9 @@ impl Conn<'_> {
 /// | `all` `one` `optional` | the rows as a type that is `FromRow` |
 /// | `values` `value` `optional_value` | the first column of the rows |
 ///
+/// Where something is one of a list, `sql!(self.0, all: ["SELECT … WHERE id", in 1, " ORDER BY id"]; json(ids))` is the
+/// text in both dialects, see [`dialects!`].
+///
 /// A statement that writes columns one by one names each next to its value, and returns nothing:
 /// `sql!(self.0, insert "bots": id = bot.id, name = &bot.name)` and `sql!(self.0, update "bots": name = &bot.name;
 /// " WHERE id = $1"; bot.id)`, where the values of the last text come first.
@@ -60,6 +63,11 @@ macro_rules! sql {
             concat!("UPDATE ", $table, " SET ", $crate::store::conn::columns!(update [$($given),+] $($column)+), $rest);
             $($given,)+ $($value),+
         )
+    };
+    ($db:expr, $verb:ident: [$($part:tt)+] $(; $($value:expr),*)?) => {
+        $crate::store::conn::sql!($db, $verb:
+            $crate::store::conn::dialect!(sqlite $($part)+), $crate::store::conn::dialect!(postgres $($part)+)
+            $(; $($value),*)?)
     };
     ($db:expr, $verb:ident: $sql:expr $(; $($value:expr),*)?) => {
         $crate::store::conn::sql!($db, $verb: $sql, $sql $(; $($value),*)?)
@@ -117,6 +125,37 @@ macro_rules! sql {
 }
 
 pub(crate) use sql;
+
+/// A statement in both dialects, SQLite's first, made of texts and of `in 2`, where what is before it is one of the texts of
+/// the JSON array `$2`. PostgreSQL gets an array, as it looks each of its elements up in an index. A subquery it may join
+/// with all rows of a table that was small when the statement was prepared.
+macro_rules! dialects {
+    ($($part:tt)+) => {
+        [$crate::store::conn::dialect!(sqlite $($part)+), $crate::store::conn::dialect!(postgres $($part)+)]
+    };
+}
+
+pub(crate) use dialects;
+
+/// One dialect of [`dialects!`].
+macro_rules! dialect {
+    ($dialect:ident) => { "" };
+    ($dialect:ident in $list:literal $(, $($part:tt)*)?) => {
+        concat!(
+            $crate::store::conn::dialect!(@$dialect $list),
+            $crate::store::conn::dialect!($dialect $($($part)*)?)
+        )
+    };
+    ($dialect:ident $text:expr $(, $($part:tt)*)?) => {
+        concat!($text, $crate::store::conn::dialect!($dialect $($($part)*)?))
+    };
+    (@sqlite $list:literal) => { concat!(" IN (SELECT value FROM json_each($", $list, "))") };
+    (@postgres $list:literal) => {
+        concat!(" = ANY (ARRAY (SELECT json_array_elements_text($", $list, "::json)))")
+    };
+}
+
+pub(crate) use dialect;
 
 /// The columns of a statement of [`sql!`] and the places of their values, which follow those of the values in brackets.
 macro_rules! columns {

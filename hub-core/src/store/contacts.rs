@@ -64,10 +64,8 @@ impl Contacts<'_> {
     /// What people are called, as far as that is known: by their names on the network, or else by their owner's remarks.
     pub async fn names(&mut self, bot_id: BotId, users: &[&str]) -> Result<HashMap<String, String>> {
         let rows: Vec<(String, String)> = sql!(self.0, all:
-            "SELECT user_id, COALESCE(NULLIF(user_name, ''), remark) FROM contacts
-            WHERE bot_id = $1 AND user_id IN (SELECT value FROM json_each($2))",
-            "SELECT user_id, COALESCE(NULLIF(user_name, ''), remark) FROM contacts
-            WHERE bot_id = $1 AND user_id IN (SELECT json_array_elements_text(CAST($2 AS json)))";
+            ["SELECT user_id, COALESCE(NULLIF(user_name, ''), remark) FROM contacts
+            WHERE bot_id = $1 AND user_id", in 2];
             bot_id, json(users)
         )?;
         Ok(rows.into_iter().filter(|(_, name)| !name.is_empty()).collect())

@@ -158,12 +158,8 @@ impl Deliveries<'_> {
     pub async fn claim(&mut self, ids: &[DeliveryId], fence: i64) -> Result<HashSet<DeliveryId>> {
         failpoint!("backlog.claim");
         let claimed: Vec<DeliveryId> = sql!(self.0, values:
-            "UPDATE deliveries SET claim = $2 WHERE id IN (SELECT value FROM json_each($1))
-              AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = $2)
-            RETURNING id",
-            "UPDATE deliveries SET claim = $2 WHERE id IN (SELECT json_array_elements_text($1::json))
-              AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = $2)
-            RETURNING id";
+            ["UPDATE deliveries SET claim = $2 WHERE id", in 1,
+              " AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = $2) RETURNING id"];
             json(ids), fence
         )?;
         Ok(claimed.into_iter().collect())
@@ -172,9 +168,7 @@ impl Deliveries<'_> {
     /// Notes that the node with this fence does not hold the deliveries in memory, if they are noted as its own.
     pub async fn disclaim(&mut self, ids: &[DeliveryId], fence: i64) -> Result<()> {
         sql!(self.0, run:
-            "UPDATE deliveries SET claim = 0 WHERE id IN (SELECT value FROM json_each($1)) AND claim = $2",
-            "UPDATE deliveries SET claim = 0
-            WHERE id IN (SELECT json_array_elements_text($1::json)) AND claim = $2";
+            ["UPDATE deliveries SET claim = 0 WHERE id", in 1, " AND claim = $2"];
             json(ids), fence
         )
     }

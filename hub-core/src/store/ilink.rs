@@ -252,10 +252,7 @@ impl Ilink<'_> {
         network_ids: &[&str],
     ) -> Result<HashMap<String, MessageId>> {
         let rows: Vec<(String, MessageId)> = sql!(self.0, all:
-            "SELECT network_id, message_id FROM outbox
-            WHERE bot_id = $1 AND network_id IN (SELECT value FROM json_each($2))",
-            "SELECT network_id, message_id FROM outbox
-            WHERE bot_id = $1 AND network_id IN (SELECT json_array_elements_text(CAST($2 AS json)))";
+            ["SELECT network_id, message_id FROM outbox WHERE bot_id = $1 AND network_id", in 2];
             bot_id, json(network_ids)
         )?;
         Ok(rows.into_iter().collect())
@@ -264,10 +261,7 @@ impl Ilink<'_> {
     /// The traces of messages in a channel, replays excluded.
     pub async fn traces_of(&mut self, channel_id: ChannelId, messages: &[MessageId]) -> Result<Vec<TraceId>> {
         sql!(self.0, values:
-            "SELECT id FROM traces WHERE channel_id = $1 AND replay_of IS NULL
-                AND message_id IN (SELECT value FROM json_each($2)) ORDER BY id",
-            "SELECT id FROM traces WHERE channel_id = $1 AND replay_of IS NULL
-                AND message_id IN (SELECT json_array_elements_text(CAST($2 AS json))) ORDER BY id";
+            ["SELECT id FROM traces WHERE channel_id = $1 AND replay_of IS NULL AND message_id", in 2, " ORDER BY id"];
             channel_id, json(messages)
         )
     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{
     app_events::{AppEvents, NewAppEvent},
-    conn::{Conn, sql},
+    conn::{Conn, dialect, sql},
     fan_out::{self, Consequences},
     media::{self, NewInboundMedia},
     rows::{self, row},
@@ -291,9 +291,8 @@ pub(super) fn seq_of(seqs: &Seqs, message: &AcceptMessage, route: &AcceptRoute) 
 async fn current_leases(conn: &mut Conn<'_>, batches: &[Arc<Accept>]) -> Result<Current> {
     let ids = json(&batches.iter().map(|batch| batch.bot_id).collect::<Vec<_>>());
     let rows: Vec<(BotId, i64, i64)> = sql!(*conn, all:
-        "SELECT id, lease_fence, config_rev FROM bots WHERE id IN (SELECT value FROM json_each($1))",
-        "SELECT id, lease_fence, config_rev FROM bots
-        WHERE id IN (SELECT json_array_elements_text($1::json)) ORDER BY id FOR UPDATE";
+        dialect!(sqlite "SELECT id, lease_fence, config_rev FROM bots WHERE id", in 1),
+        dialect!(postgres "SELECT id, lease_fence, config_rev FROM bots WHERE id", in 1, " ORDER BY id FOR UPDATE");
         &ids
     )?;
     Ok(rows.into_iter().map(|(id, fence, rev)| (id, (fence, rev))).collect())

@@ -9,7 +9,7 @@ use hub_macros::FromRow;
 use serde::Serialize;
 
 use super::{
-    conn::{Conn, sql},
+    conn::{Conn, dialect, sql},
     deliveries::JobMessage,
 };
 use crate::{
@@ -127,8 +127,9 @@ impl Log<'_> {
     /// How these channels stand; those that are gone are left out.
     pub async fn pulses(&mut self, channels: &[ChannelId]) -> Result<Vec<PulseRow>> {
         macro_rules! select {
-            ($hashes:literal, $ids:literal) => {
-                concat!(
+            ($dialect:ident $hashes:literal) => {
+                dialect!(
+                    $dialect
                     "SELECT c.id, c.name, c.last_seq, c.acked_seq, c.key_hash, c.old_key_hash, c.old_key_until,
                         c.enabled, c.websocket, c.ilink,
                         (SELECT ",
@@ -136,18 +137,13 @@ impl Log<'_> {
                     " FROM ilink_clients i WHERE i.channel_id = c.id) AS ilink_tokens,
                         b.status AS bot_status, u.status AS owner_status
                      FROM channels c JOIN bots b ON b.id = c.bot_id JOIN users u ON u.id = b.owner_id
-                     WHERE c.id IN (",
-                    $ids,
-                    ")"
+                     WHERE c.id", in 1
                 )
             };
         }
         sql!(self.0, all:
-            select!("json_group_array(i.token_hash)", "SELECT value FROM json_each($1)"),
-            select!(
-                "COALESCE(CAST(json_agg(i.token_hash) AS TEXT), '[]')",
-                "SELECT json_array_elements_text($1::json)"
-            );
+            select!(sqlite "json_group_array(i.token_hash)"),
+            select!(postgres "COALESCE(CAST(json_agg(i.token_hash) AS TEXT), '[]')");
             json(channels)
         )
     }

@@ -156,9 +156,7 @@ impl Media<'_> {
             return Ok(Vec::new());
         }
         sql!(self.0, all:
-            columns!("WHERE message_id IN (SELECT value FROM json_each($1)) ORDER BY message_id, item, id"),
-            columns!("WHERE message_id IN (SELECT json_array_elements_text(CAST($1 AS json)))
-             ORDER BY message_id, item, id");
+            [columns!("WHERE message_id"), in 1, " ORDER BY message_id, item, id"];
             json(ids)
         )
     }
@@ -257,10 +255,7 @@ impl Media<'_> {
     /// Deletes rows that no message holds; their objects are gone already.
     pub async fn delete(&mut self, ids: &[MediaId]) -> Result<u64> {
         sql!(self.0, execute:
-            "DELETE FROM media WHERE message_id IS NULL AND id IN (SELECT value FROM json_each($1))",
-            "DELETE FROM media
-            WHERE message_id IS NULL AND id IN (SELECT json_array_elements_text(CAST($1 AS json)))";
-            json(ids)
+            ["DELETE FROM media WHERE message_id IS NULL AND id", in 1]; json(ids)
         )
     }
 }

@@ -100,18 +100,9 @@ impl Messages<'_> {
 
     /// Messages as sinks need them, by their ids. The caller has checked whose they are.
     pub async fn for_sinks(&mut self, ids: &[MessageId]) -> Result<Vec<JobMessage>> {
-        macro_rules! select {
-            ($ids:literal) => {
-                concat!(
-                    "SELECT id AS message_id, from_user_id, user_name, peer, session_id, group_id, kind, content, items,
-                        quoted, private, sent_at FROM messages WHERE id IN (",
-                    $ids,
-                    ")"
-                )
-            };
-        }
         sql!(self.0, all:
-            select!("SELECT value FROM json_each($1)"), select!("SELECT json_array_elements_text($1::json)");
+            ["SELECT id AS message_id, from_user_id, user_name, peer, session_id, group_id, kind, content, items,
+                quoted, private, sent_at FROM messages WHERE id", in 1];
             json(ids)
         )
     }
@@ -175,11 +166,8 @@ impl Messages<'_> {
     /// Those of a bot's messages that are there, with the channels that received each of them. The caller has checked
     /// whose bot it is.
     pub async fn find_all(&mut self, bot_id: BotId, ids: &[MessageId]) -> Result<Vec<Message>> {
-        let rows: Vec<Row> = sql!(self.0, all:
-            concat!(columns!(), "WHERE bot_id = $1 AND id IN (SELECT value FROM json_each($2))"),
-            concat!(columns!(), "WHERE bot_id = $1 AND id IN (SELECT json_array_elements_text($2::json))");
-            bot_id, json(ids)
-        )?;
+        let rows: Vec<Row> =
+            sql!(self.0, all: [columns!(), "WHERE bot_id = $1 AND id", in 2]; bot_id, json(ids))?;
         self.with_channels(rows).await
     }
 
@@ -214,15 +202,9 @@ impl Messages<'_> {
         ids: &[&str],
     ) -> Result<HashMap<String, String>> {
         let rows: Vec<(String, String)> = sql!(self.0, all:
-            "SELECT network_id, content FROM messages
-            WHERE bot_id = $1 AND direction = 'inbound' AND network_id IN (SELECT value FROM json_each($2))
-            UNION ALL SELECT network_id, text FROM outbox
-            WHERE bot_id = $1 AND network_id IN (SELECT value FROM json_each($2))",
-            "SELECT network_id, content FROM messages
-            WHERE bot_id = $1 AND direction = 'inbound'
-               AND network_id IN (SELECT json_array_elements_text($2::json))
-            UNION ALL SELECT network_id, text FROM outbox
-            WHERE bot_id = $1 AND network_id IN (SELECT json_array_elements_text($2::json))";
+            ["SELECT network_id, content FROM messages
+            WHERE bot_id = $1 AND direction = 'inbound' AND network_id", in 2,
+            " UNION ALL SELECT network_id, text FROM outbox WHERE bot_id = $1 AND network_id", in 2];
             bot_id, json(ids)
         )?;
         Ok(rows.into_iter().collect())
@@ -231,10 +213,7 @@ impl Messages<'_> {
     async fn channels_of(&mut self, rows: &[Row]) -> Result<HashMap<MessageId, Vec<ChannelId>>> {
         let ids = json(&rows.iter().map(|row| row.message.id).collect::<Vec<_>>());
         let rows: Vec<(MessageId, ChannelId)> = sql!(self.0, all:
-            "SELECT message_id, channel_id FROM channel_log
-            WHERE message_id IN (SELECT value FROM json_each($1)) ORDER BY channel_id",
-            "SELECT message_id, channel_id FROM channel_log
-            WHERE message_id IN (SELECT json_array_elements_text(CAST($1 AS json))) ORDER BY channel_id";
+            ["SELECT message_id, channel_id FROM channel_log WHERE message_id", in 1, " ORDER BY channel_id"];
             &ids
         )?;
         let mut channels: HashMap<MessageId, Vec<ChannelId>> = HashMap::new();

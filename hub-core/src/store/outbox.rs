@@ -145,10 +145,7 @@ impl Outbox<'_> {
     /// Which of these keys the bot has messages for.
     pub async fn known(&mut self, bot_id: BotId, keys: &[String]) -> Result<Vec<String>> {
         sql!(self.0, values:
-            "SELECT dedupe_key FROM messages
-            WHERE bot_id = $1 AND dedupe_key IN (SELECT value FROM json_each($2))",
-            "SELECT dedupe_key FROM messages
-            WHERE bot_id = $1 AND dedupe_key IN (SELECT json_array_elements_text($2::json))";
+            ["SELECT dedupe_key FROM messages WHERE bot_id = $1 AND dedupe_key", in 2];
             bot_id, json(keys)
         )
     }

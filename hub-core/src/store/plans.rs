@@ -63,6 +63,8 @@ pub fn rounds() -> Vec<Planned> {
     vec![
         both("bots with deliveries", leases::BOTS_WITH_DELIVERIES),
         both("bots with items to send", leases::BOTS_WITH_ITEMS),
+        both("people with items to send", sending::PEOPLE),
+        planned("items of people", sending::OPEN[0], sending::OPEN[1]),
     ]
 }
 

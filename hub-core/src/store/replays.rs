@@ -45,19 +45,11 @@ fn insert_deliveries(rows: &str) -> String {
 impl Replays<'_> {
     /// What is to be known of traces of an owner's bots, newest first; those of others are left out.
     pub async fn sources(&mut self, owner: UserId, ids: &[TraceId]) -> Result<Vec<ReplaySource>> {
-        macro_rules! select {
-            ($ids:literal) => {
-                concat!(
-                    "SELECT t.id, t.message_id, t.bot_id, t.channel_id, m.direction, c.webhook, c.webhook_disabled
-                     FROM traces t JOIN bots b ON b.id = t.bot_id JOIN messages m ON m.id = t.message_id
-                     LEFT JOIN channels c ON c.id = t.channel_id
-                     WHERE b.owner_id = $1 AND t.id IN (", $ids, ") ORDER BY t.id DESC"
-                )
-            };
-        }
         sql!(self.0, all:
-            select!("SELECT value FROM json_each($2)"),
-            select!("SELECT json_array_elements_text(CAST($2 AS json))");
+            ["SELECT t.id, t.message_id, t.bot_id, t.channel_id, m.direction, c.webhook, c.webhook_disabled
+             FROM traces t JOIN bots b ON b.id = t.bot_id JOIN messages m ON m.id = t.message_id
+             LEFT JOIN channels c ON c.id = t.channel_id
+             WHERE b.owner_id = $1 AND t.id", in 2, " ORDER BY t.id DESC"];
             owner, json(ids)
         )
     }

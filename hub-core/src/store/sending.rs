@@ -16,7 +16,7 @@ use hub_macros::FromRow;
 use serde::Serialize;
 
 use super::{
-    conn::{Conn, sql},
+    conn::{Conn, dialects, sql},
     due::LONGEST_WAIT,
     leases::Lease,
     outbox::NewOutbound,
@@ -139,31 +139,35 @@ impl Begun {
 }
 
 impl Sending<'_> {
-    /// Items of a bot that something can be done about now, in the order they were accepted: what ran out, and what
-    /// is due with nothing before it that is not, to people whose window is open. People who have to write first
-    /// delay no one else.
+    /// People who have items that something can be done about now, in the order of their ids after `after`. People who
+    /// have to write first, or whose first item is not due, are none of them.
+    pub async fn people(
+        &mut self,
+        bot_id: BotId,
+        after: &str,
+        rules: &WindowRules,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<String>> {
+        failpoint!("outbox.people");
+        let (oldest, sends) = limits(rules, now);
+        sql!(self.0, values: PEOPLE; bot_id, now, oldest, sends, i64::from(limit), now + LONGEST_WAIT, after)
+    }
+
+    /// Items for these people that something can be done about now, in the order they were accepted: what ran out, and
+    /// what is due with nothing before it that is not, to people whose window is open.
     pub async fn open(
         &mut self,
         bot_id: BotId,
+        people: &[String],
         rules: &WindowRules,
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<OpenItem>> {
         failpoint!("outbox.open");
-        let oldest = rules.age.map_or(Timestamp::MIN, |age| now - age);
-        sql!(self.0, all:
-            "SELECT o.id, o.message_id, m.trace_id, m.dedupe_key, o.peer, o.part, o.parts, o.client_id, o.text, o.media_id, o.state,
-               o.attempts, o.unknowns, o.due_at, o.expires_at, c.context_token, m.private, c.window_opened_at, c.window_sends,
-               c.window_closed, c.recent_sends
-            FROM outbox o JOIN messages m ON m.id = o.message_id
-            LEFT JOIN contacts c ON c.bot_id = o.bot_id AND c.user_id = o.peer
-            WHERE o.bot_id = $1 AND o.state IN ('queued', 'sending') AND (o.expires_at <= $2 OR (
-               c.window_closed IS NULL AND c.window_opened_at > $3 AND c.window_sends < $4 AND NOT EXISTS (
-                   SELECT 1 FROM outbox h WHERE h.bot_id = o.bot_id AND h.peer = o.peer AND h.id <= o.id
-                       AND h.state IN ('queued', 'sending') AND h.due_at > $2 AND h.due_at <= $6)))
-            ORDER BY o.id LIMIT $5";
-            bot_id, now, oldest, rules.sends.map_or(i64::MAX, i64::from), i64::from(limit), now + LONGEST_WAIT
-        )
+        let (oldest, sends) = limits(rules, now);
+        sql!(self.0, all: OPEN[0], OPEN[1];
+            bot_id, now, oldest, sends, i64::from(limit), now + LONGEST_WAIT, json(people))
     }
 
     /// Visits up to `limit` messages after the id `after`, and deletes those that were accepted before `before` and
@@ -182,6 +186,67 @@ impl Sending<'_> {
         Ok(Piece { deleted, last: Some(last) })
     }
 }
+
+/// Since when a person must have written, and how many sends they have not got since.
+fn limits(rules: &WindowRules, now: Timestamp) -> (Timestamp, i64) {
+    (rules.age.map_or(Timestamp::MIN, |age| now - age), rules.sends.map_or(i64::MAX, i64::from))
+}
+
+/// That the window of a contact `c` is open.
+macro_rules! window_is_open {
+    () => {
+        "c.window_closed IS NULL AND c.window_opened_at > $3 AND c.window_sends < $4"
+    };
+}
+
+/// That something is not concluded; so that the index of these is used.
+macro_rules! is_open {
+    () => {
+        "state IN ('queued', 'sending')"
+    };
+}
+
+/// The statement of [`Sending::people`]. It goes from one person with open items to the next by the index of these.
+pub(super) const PEOPLE: &str = concat!(
+    "WITH RECURSIVE people (id) AS (
+       SELECT (SELECT peer FROM outbox WHERE bot_id = $1 AND ",
+    is_open!(),
+    " AND peer > $7 ORDER BY peer LIMIT 1)
+       UNION ALL
+       SELECT (SELECT peer FROM outbox WHERE bot_id = $1 AND ",
+    is_open!(),
+    " AND peer > people.id ORDER BY peer LIMIT 1) FROM people WHERE people.id IS NOT NULL)
+    SELECT id FROM people WHERE id IS NOT NULL AND (
+       EXISTS (SELECT 1 FROM outbox WHERE bot_id = $1 AND peer = people.id AND ",
+    is_open!(),
+    " AND expires_at <= $2)
+       OR (EXISTS (SELECT 1 FROM contacts c WHERE c.bot_id = $1 AND c.user_id = people.id AND ",
+    window_is_open!(),
+    ") AND (SELECT due_at <= $2 OR due_at > $6 FROM outbox WHERE bot_id = $1 AND peer = people.id AND ",
+    is_open!(),
+    " ORDER BY id LIMIT 1)))
+    LIMIT $5"
+);
+
+/// The statement of [`Sending::open`], on SQLite and on PostgreSQL. The people's items are found first: of `ORDER BY` with
+/// `LIMIT` PostgreSQL may conclude that it is best to look through all items that were ever sent.
+pub(super) const OPEN: [&str; 2] = dialects![
+    "WITH o AS MATERIALIZED (SELECT * FROM outbox WHERE bot_id = $1 AND peer",
+    in 7,
+    " AND ",
+    is_open!(),
+    ") SELECT o.id, o.message_id, m.trace_id, m.dedupe_key, o.peer, o.part, o.parts, o.client_id, o.text, o.media_id,
+       o.state, o.attempts, o.unknowns, o.due_at, o.expires_at, c.context_token, m.private, c.window_opened_at,
+       c.window_sends, c.window_closed, c.recent_sends
+    FROM o JOIN messages m ON m.id = o.message_id
+    LEFT JOIN contacts c ON c.bot_id = o.bot_id AND c.user_id = o.peer
+    WHERE o.expires_at <= $2 OR (",
+    window_is_open!(),
+    " AND NOT EXISTS (SELECT 1 FROM outbox h WHERE h.bot_id = o.bot_id AND h.peer = o.peer AND h.id <= o.id AND h.",
+    is_open!(),
+    " AND h.due_at > $2 AND h.due_at <= $6))
+    ORDER BY o.id LIMIT $5"
+];
 
 /// The messages that [`Sending::delete_messages_before`] deletes.
 macro_rules! old_messages {

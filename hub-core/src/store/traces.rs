@@ -213,11 +213,7 @@ impl Traces<'_> {
             #[row(json)]
             steps: Vec<Step>,
         }
-        let rows: Vec<Steps> = sql!(self.0, all:
-            "SELECT id, steps FROM traces WHERE id IN (SELECT value FROM json_each($1))",
-            "SELECT id, steps FROM traces WHERE id IN (SELECT json_array_elements_text($1::json))";
-            json(ids)
-        )?;
+        let rows: Vec<Steps> = sql!(self.0, all: ["SELECT id, steps FROM traces WHERE id", in 1]; json(ids))?;
         Ok(rows.into_iter().map(|row| (row.id, row.steps)).collect())
     }
 

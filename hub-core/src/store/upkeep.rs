@@ -250,9 +250,7 @@ impl Upkeep {
     pub async fn known_files(&mut self, ids: &[String]) -> Result<Vec<String>> {
         let mut conn = self.tx.conn();
         sql!(conn, values:
-            "SELECT id FROM media WHERE id IN (SELECT value FROM json_each($1))",
-            "SELECT id FROM media WHERE id IN (SELECT json_array_elements_text(CAST($1 AS json)))";
-            crate::text::json(ids)
+            ["SELECT id FROM media WHERE id", in 1]; crate::text::json(ids)
         )
     }
 

@@ -85,11 +85,8 @@ impl Users<'_> {
 
     /// The usernames of users.
     pub async fn names(&mut self, ids: &[UserId]) -> Result<HashMap<UserId, String>> {
-        let names: Vec<(UserId, String)> = sql!(self.0, all:
-            "SELECT id, username FROM users WHERE id IN (SELECT value FROM json_each($1))",
-            "SELECT id, username FROM users WHERE id IN (SELECT json_array_elements_text($1::json))";
-            json(ids)
-        )?;
+        let names: Vec<(UserId, String)> =
+            sql!(self.0, all: ["SELECT id, username FROM users WHERE id", in 1]; json(ids))?;
         Ok(names.into_iter().collect())
     }
 }

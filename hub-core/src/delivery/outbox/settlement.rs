@@ -120,11 +120,11 @@ impl Outbox {
             more(s);
         })
         .await?;
-        let (bot, clock) = (Arc::clone(&self.bot), self.ctx.clock.clone());
+        let (bot, clock, person) = (Arc::clone(&self.bot), self.ctx.clock.clone(), item.peer.clone());
         self.bot.tasks.spawn("send later", async move {
             tokio::select! {
                 biased;
-                () = clock.sleep(pause) => bot.outbox_ready.notify_one(),
+                () = clock.sleep(pause) => bot.look_at_items([&*person]),
                 () = bot.tasks.stop_token().cancelled() => {}
             }
         });

@@ -1,118 +1,180 @@
-//! Whose turn it is: one task at a time writes to a person. The outbox gives turns to people with open items; the
-//! outcome of a delivery takes one before it is stored, so that its reply can be sent without another commit
-//! (`store::sending::at_once`).
+//! Whose turn it is: one task at a time writes to a person, and the others wait for a place in the order in which they
+//! came. Of those who wait only the names are in memory; what they are to be sent is read when they get their turn.
 
-use std::sync::Arc;
-
-use super::{MAX_CONCURRENT_PEERS, Next, Outbox, Sending, pace::counts_sends};
-use crate::{
-    network::WindowRules,
-    store::{
-        outbox::NewOutbound,
-        sending::{OpenItem, Permit, SendAtOnce},
-    },
-    time::Timestamp,
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::Arc,
 };
 
-/// While it exists, nothing else is sent to a person.
+use super::Outbox;
+
+/// People written to at the same time.
+pub(super) const MAX_CONCURRENT_PEERS: usize = 32;
+/// People who wait for a turn; beyond that they are found again by a search.
+const MAX_WAITING: usize = 4_096;
+
+/// Who is written to, and who waits for a turn.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// People who are written to, and whether there may be more for them than what they get in this turn.
+    busy: HashMap<String, bool>,
+    /// People who may have open items, in the order in which they get a turn. None of them is written to.
+    waiting: VecDeque<String>,
+    waits: HashSet<String>,
+    /// Whether others may have open items, too.
+    search_wanted: bool,
+    /// The last person whom the search under way has found.
+    found_last: Option<String>,
+}
+
+impl Turns {
+    /// There may be something to be sent to a person.
+    pub(super) fn add(&mut self, person: &str) {
+        if let Some(has_more) = self.busy.get_mut(person) {
+            *has_more = true;
+        } else if self.waiting.len() >= MAX_WAITING {
+            self.search_wanted = true;
+        } else if self.waits.insert(person.to_owned()) {
+            self.waiting.push_back(person.to_owned());
+        }
+    }
+
+    /// There may be something to be sent to anyone.
+    pub(super) fn search(&mut self) {
+        self.search_wanted = true;
+    }
+
+    /// After whom a search is to look for people, if it is time for one: a turn for those who wait comes first.
+    pub(super) fn begin_search(&mut self) -> Option<String> {
+        if self.waiting.len() >= MAX_CONCURRENT_PEERS {
+            return None;
+        }
+        self.found_last.take().or_else(|| std::mem::take(&mut self.search_wanted).then(String::new))
+    }
+
+    /// What a search has found; `is_all` when there is no one after them.
+    pub(super) fn found(&mut self, people: &[String], is_all: bool) {
+        for person in people {
+            self.add(person);
+        }
+        self.found_last = people.last().filter(|_| !is_all).cloned();
+    }
+
+    /// Gives someone a turn out of order, unless they have one or wait for one; `false` also when there is no place.
+    pub(super) fn take(&mut self, person: &str) -> bool {
+        let is_free = self.busy.len() < MAX_CONCURRENT_PEERS
+            && !self.busy.contains_key(person)
+            && !self.waits.contains(person);
+        if is_free {
+            self.busy.insert(person.to_owned(), false);
+        }
+        is_free
+    }
+
+    /// Gives turns to those who have waited longest, as many as there are places.
+    pub(super) fn take_next(&mut self) -> Vec<String> {
+        let places = MAX_CONCURRENT_PEERS.saturating_sub(self.busy.len());
+        let next: Vec<String> = self.waiting.drain(..places.min(self.waiting.len())).collect();
+        for person in &next {
+            self.waits.remove(person);
+            self.busy.insert(person.clone(), false);
+        }
+        next
+    }
+
+    /// Ends a turn; whether someone may get the next one.
+    fn end(&mut self, person: &str) -> bool {
+        if self.busy.remove(person) == Some(true) {
+            self.add(person);
+        }
+        !self.waiting.is_empty() || self.search_wanted || self.found_last.is_some()
+    }
+}
+
+/// While it exists, nothing else is sent to a person. However it ends, a panic included, the next one may begin.
 #[derive(Debug)]
 pub(in crate::delivery) struct Turn {
-    outbox: Arc<Outbox>,
-    peer: String,
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) person: String,
 }
 
-impl Outbox {
-    /// Takes the turn of a person; `None` when someone has it, or too many people are written to.
-    pub(super) fn take_turn(self: &Arc<Self>, state: &mut Sending, peer: String) -> Option<Turn> {
-        if state.busy.len() >= MAX_CONCURRENT_PEERS || !state.busy.insert(peer.clone()) {
-            return None;
-        }
-        state.served.insert(peer.clone());
-        Some(Turn { outbox: Arc::clone(self), peer })
-    }
-
-    /// Takes the turn of the person who gets this reply, and says on what condition its first item is sent as soon as it is
-    /// stored; `None` when something is in the way already.
-    pub(in crate::delivery) fn turn_for(self: &Arc<Self>, reply: &NewOutbound) -> Option<(Turn, SendAtOnce)> {
-        let bot = &self.bot;
-        let is_text = reply.parts.first().is_some_and(|part| part.file.is_none());
-        if !is_text || bot.tasks.stopping() || bot.is_expired() || !bot.holds_lease() {
-            return None;
-        }
-        // It would have to be entered into their logs.
-        if !bot.channels().shown_outbound().is_empty() {
-            return None;
-        }
-        let (now, wall) = (self.ctx.clock.instant(), self.ctx.store.now());
-        let mut state = self.state();
-        let counts_sends = counts_sends(&self.rules);
-        let is_first = counts_sends && !state.recent.contains_key(&reply.peer);
-        let may_send = !counts_sends
-            || is_first
-            || state.next_send(&self.rules, &reply.peer, now).is_some_and(|at| at <= now);
-        let turn = may_send.then(|| self.take_turn(&mut state, reply.peer.clone()))??;
-        drop(state);
-        let mut recent = self.recent_sends(&reply.peer);
-        if counts_sends {
-            recent.push(wall);
-        }
-        let WindowRules { age, sends, .. } = self.rules;
-        let condition = SendAtOnce {
-            wrote_after: age.map_or(Timestamp::MIN, |age| wall - age),
-            most_sends: sends.map_or(i64::MAX, i64::from),
-            recent_sends: recent.to_text(),
-            is_first,
-        };
-        Some((turn, condition))
-    }
-}
-
-impl Turn {
-    /// Sends the first item of these replies, which is marked as being sent. Its person's other items follow.
-    pub(in crate::delivery) fn send(self, replies: &[NewOutbound], permit: Permit) {
-        let Some((item, is_all)) = first_item(replies, permit) else { return };
-        let outbox = Arc::clone(&self.outbox);
-        {
-            let now = outbox.ctx.clock.instant();
-            outbox.state().note_send(&outbox.rules, &item.peer, now);
-        }
-        let tasks = outbox.bot.tasks.clone();
-        tasks.spawn("send", async move {
-            outbox.state().left_out |= !is_all;
-            let next = match outbox.token(&item) {
-                Ok(Some(token)) => outbox.send_marked(&item, token, None, false).await,
-                Ok(None) => Ok(Next::Wait),
-                Err(error) => Err(error),
-            };
-            let went_through = outbox.goes_on(next, &[]).await;
-            self.end(went_through);
-        });
-    }
-
-    /// Ends it, and looks for what waits for it, if the person's items `went_through`.
-    pub(super) fn end(self, went_through: bool) {
-        let outbox = Arc::clone(&self.outbox);
-        drop(self);
-        if went_through && std::mem::take(&mut outbox.state().left_out) {
-            outbox.bot.outbox_ready.notify_one();
-        }
-    }
-}
-
-/// Whatever happens, a panic included.
 impl Drop for Turn {
     fn drop(&mut self) {
-        self.outbox.state().busy.remove(&self.peer);
+        if self.outbox.state().turns.end(&self.person) {
+            self.outbox.ready.notify_one();
+        }
     }
 }
 
-/// The first item of replies as it was stored, and whether it is all of them.
-fn first_item(replies: &[NewOutbound], permit: Permit) -> Option<(OpenItem, bool)> {
-    let reply = replies.first()?;
-    let item = OpenItem {
-        context_token: Some(permit.context_token),
-        window_opened_at: Some(permit.window_opened_at),
-        ..OpenItem::new(reply, 0)?
-    };
-    Some((item, replies.len() == 1 && reply.parts.len() == 1))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(range: std::ops::Range<usize>) -> Vec<String> {
+        range.map(|number| format!("person {number:05}")).collect()
+    }
+
+    #[test]
+    fn people_get_turns_in_the_order_in_which_they_came() {
+        let mut turns = Turns::default();
+        let all = names(0..MAX_CONCURRENT_PEERS + 2);
+        for person in all.iter().chain(&all) {
+            turns.add(person);
+        }
+        assert_eq!(turns.take_next(), all[..MAX_CONCURRENT_PEERS]);
+        assert!(turns.take_next().is_empty(), "all places are taken");
+        assert!(!turns.take("someone"));
+        assert!(turns.end(&all[3]));
+        assert!(
+            !turns.take(&all[MAX_CONCURRENT_PEERS]),
+            "who waits is not overtaken by what is sent to them later"
+        );
+        assert!(turns.take("someone"));
+        assert!(turns.end("someone") && turns.end(&all[4]));
+        assert_eq!(turns.take_next(), all[MAX_CONCURRENT_PEERS..]);
+    }
+
+    #[test]
+    fn what_comes_during_a_turn_makes_another_one_behind_the_others() {
+        let mut turns = Turns::default();
+        assert!(turns.take("ann"));
+        assert!(!turns.take("ann"), "one task at a time");
+        turns.add("ann");
+        turns.add("bob");
+        assert!(turns.end("ann"));
+        assert_eq!(turns.take_next(), ["bob", "ann"]);
+        assert!(!turns.end("ann"), "nothing more came");
+        assert!(!turns.end("bob"));
+    }
+
+    #[test]
+    fn a_search_goes_on_when_those_it_found_have_had_their_turns() {
+        let mut turns = Turns::default();
+        assert_eq!(turns.begin_search(), None);
+        turns.search();
+        assert_eq!(turns.begin_search(), Some(String::new()));
+        let all = names(0..MAX_CONCURRENT_PEERS + 1);
+        turns.found(&all, false);
+        assert_eq!(turns.begin_search(), None, "enough people wait");
+        turns.search();
+        assert_eq!(turns.take_next().len(), MAX_CONCURRENT_PEERS);
+        assert_eq!(turns.begin_search(), all.last().cloned(), "behind the last one found");
+        turns.found(&[], true);
+        assert_eq!(
+            turns.begin_search(),
+            Some(String::new()),
+            "and then the one that was asked for meanwhile"
+        );
+        turns.found(&[], true);
+        assert_eq!(turns.begin_search(), None);
+    }
+
+    #[test]
+    fn those_beyond_the_limit_are_found_again() {
+        let mut turns = Turns::default();
+        for person in names(0..MAX_WAITING + 1) {
+            turns.add(&person);
+        }
+        assert_eq!((turns.waiting.len(), turns.search_wanted), (MAX_WAITING, true));
+    }
 }

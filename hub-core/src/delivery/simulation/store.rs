@@ -352,14 +352,29 @@ impl WorkStore for ModelStore {
         self.write("reply", move |tables| tables.reply(&lease, &replies)).await
     }
 
+    async fn people_to_write(
+        &self,
+        bot_id: BotId,
+        after: &str,
+        rules: &WindowRules,
+        now: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<String>> {
+        let people = self.read(|world| world.tables.people_to_write(bot_id, after, rules, now)).await?;
+        Ok(people.into_iter().take(limit as usize).collect())
+    }
+
     async fn open_items(
         &self,
         bot_id: BotId,
+        people: &[String],
         rules: &WindowRules,
         now: Timestamp,
         limit: u32,
     ) -> Result<Vec<OpenItem>> {
-        self.read(|world| world.tables.open_items(bot_id, rules, now, limit)).await
+        let items = self.read(|world| world.tables.open_items(bot_id, rules, now)).await?;
+        let items = items.into_iter().filter(|item| people.contains(&item.peer));
+        Ok(items.take(limit as usize).collect())
     }
 
     async fn begin_send(&self, begun: Begun) -> Result<bool> {

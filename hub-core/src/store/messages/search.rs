@@ -14,7 +14,7 @@ use crate::{
     store::{
         CLOCK_SKEW,
         candidates::{self, newest},
-        conn::sql,
+        conn::{dialect, sql},
         given,
     },
     text::json,
@@ -72,7 +72,7 @@ pub(super) fn is_filtered(search: &MessageSearch) -> bool {
 
 /// The statement that keeps the matching ones of the ids `ids`. A message has an outcome if the newest trace of a
 /// channel has its status.
-fn matching_statement(search: &MessageSearch, ids: &str, like: &str) -> String {
+fn matching_statement(search: &MessageSearch, among: &str, like: &str) -> String {
     let filter = &search.filter;
     let filters = given(&[
         (filter.direction.is_some(), " AND m.direction = $2"),
@@ -89,7 +89,7 @@ fn matching_statement(search: &MessageSearch, ids: &str, like: &str) -> String {
     ]);
     let text =
         filter.q.as_ref().map_or_else(String::new, |_| format!(" AND m.content {like} $6 ESCAPE '\\'"));
-    format!("SELECT m.id FROM messages m WHERE m.id IN ({ids}){filters}{text} ORDER BY m.id DESC")
+    format!("SELECT m.id FROM messages m WHERE m.id{among}{filters}{text} ORDER BY m.id DESC")
 }
 
 impl Messages<'_> {
@@ -120,10 +120,8 @@ impl Messages<'_> {
             return Ok((scan, all));
         }
         let matching = sql!(self.0, values:
-            AssertSqlSafe(matching_statement(search, "SELECT value FROM json_each($1)", "LIKE")),
-            AssertSqlSafe(matching_statement(
-                search, "SELECT json_array_elements_text(CAST($1 AS json))", "ILIKE"
-            ));
+            AssertSqlSafe(matching_statement(search, dialect!(sqlite in 1), "LIKE")),
+            AssertSqlSafe(matching_statement(search, dialect!(postgres in 1), "ILIKE"));
             json(scan.ids()), filter.direction, &filter.user_id, filter.since, filter.until,
             filter.q.as_deref().map(contains), status, search.channel_id
         )?;
@@ -134,9 +132,7 @@ impl Messages<'_> {
     /// they are.
     pub async fn listed(&mut self, ids: &[MessageId]) -> Result<Vec<Message>> {
         let rows: Vec<Row> = sql!(self.0, all:
-            concat!(columns!(), "WHERE id IN (SELECT value FROM json_each($1)) ORDER BY id DESC"),
-            concat!(columns!(), "WHERE id IN (SELECT json_array_elements_text($1::json)) ORDER BY id DESC");
-            json(ids)
+            [columns!(), "WHERE id", in 1, " ORDER BY id DESC"]; json(ids)
         )?;
         self.with_channels(rows).await
     }

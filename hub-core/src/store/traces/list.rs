@@ -9,15 +9,16 @@ use crate::{
     id::{BotId, TraceId},
     model::trace::{TraceQuery, TraceStatus},
     page::{Found, MAX_SCANNED, PageRequest},
-    store::{CLOCK_SKEW, conn::sql, given},
+    store::{
+        CLOCK_SKEW,
+        conn::{dialects, sql},
+        given,
+    },
     text::json,
 };
 
 /// The condition for the ids of a [`TraceQuery`], on SQLite and on PostgreSQL.
-pub(in crate::store) const AMONG: [&str; 2] = [
-    " AND t.id IN (SELECT value FROM json_each($11))",
-    " AND t.id IN (SELECT json_array_elements_text(CAST($11 AS json)))",
-];
+pub(in crate::store) const AMONG: [&str; 2] = dialects![" AND t.id", in 11];
 
 /// The ids of a bot's traces that failed or were skipped.
 macro_rules! undelivered {

@@ -3,30 +3,18 @@
 use super::Traces;
 use crate::{error::Result, id::MessageId, model::message::MessageOutcome, store::conn::sql, text::json};
 
-/// The statement, given where the ids of the messages are read from.
-macro_rules! outcomes_of {
-    ($ids:literal) => {
-        concat!(
-            "SELECT t.message_id, t.channel_id, c.name AS channel_name, t.id AS trace_id, t.status, t.attempts,
-                CASE WHEN t.status <> 'ok' THEN t.summary END AS reason,
-                (SELECT MIN(d.due_at) FROM deliveries d WHERE d.message_id = t.message_id AND d.trace_id = t.id
-                    AND d.state IN ('pending', 'parked')) AS next_attempt_at
-             FROM traces t LEFT JOIN channels c ON c.id = t.channel_id
-             WHERE t.message_id IN (",
-            $ids,
-            ") AND NOT EXISTS (SELECT 1 FROM traces n
-                WHERE n.message_id = t.message_id AND n.channel_id = t.channel_id AND n.id > t.id)
-             ORDER BY t.message_id, t.id"
-        )
-    };
-}
-
 impl Traces<'_> {
     /// The outcomes of messages in each channel, those of one message together. The caller has checked whose they are.
     pub async fn outcomes(&mut self, messages: &[MessageId]) -> Result<Vec<MessageOutcome>> {
         sql!(self.0, all:
-            outcomes_of!("SELECT value FROM json_each($1)"),
-            outcomes_of!("SELECT json_array_elements_text(CAST($1 AS json))");
+            ["SELECT t.message_id, t.channel_id, c.name AS channel_name, t.id AS trace_id, t.status, t.attempts,
+                CASE WHEN t.status <> 'ok' THEN t.summary END AS reason,
+                (SELECT MIN(d.due_at) FROM deliveries d WHERE d.message_id = t.message_id AND d.trace_id = t.id
+                    AND d.state IN ('pending', 'parked')) AS next_attempt_at
+             FROM traces t LEFT JOIN channels c ON c.id = t.channel_id
+             WHERE t.message_id", in 1, " AND NOT EXISTS (SELECT 1 FROM traces n
+                WHERE n.message_id = t.message_id AND n.channel_id = t.channel_id AND n.id > t.id)
+             ORDER BY t.message_id, t.id"];
             json(messages)
         )
     }

@@ -14,7 +14,7 @@ use crate::{
     store::{
         CLOCK_SKEW,
         candidates::{self, newest},
-        conn::sql,
+        conn::{dialects, sql},
         given,
         messages::contains,
     },
@@ -70,7 +70,7 @@ fn is_filtered(search: &TraceSearch) -> bool {
 
 /// The statement that keeps the matching ones of the ids `ids`; `steps` is the table of a trace's steps, `s.value` in
 /// it is a step.
-fn matching_statement(search: &TraceSearch, [ids, like, steps]: [&str; 3]) -> String {
+fn matching_statement(search: &TraceSearch, [among, like, steps]: [&str; 3]) -> String {
     let filters = given(&[
         (search.channel_id.is_some(), " AND t.channel_id = $2"),
         (search.status.is_some(), " AND t.status = $3"),
@@ -101,18 +101,16 @@ fn matching_statement(search: &TraceSearch, [ids, like, steps]: [&str; 3]) -> St
         String::new()
     };
     format!(
-        "SELECT t.id FROM traces t WHERE t.id IN ({ids}){filters}{text}{failed}{response}{plugin} ORDER BY t.id DESC"
+        "SELECT t.id FROM traces t WHERE t.id{among}{filters}{text}{failed}{response}{plugin} ORDER BY t.id DESC"
     )
 }
 
-/// Where ids and steps are read from, and how texts are compared, on SQLite and on PostgreSQL.
+const AMONG: [&str; 2] = dialects![in 1];
+
+/// Which ids are meant, where steps are read from, and how texts are compared, on SQLite and on PostgreSQL.
 const DIALECTS: [[&str; 3]; 2] = [
-    ["SELECT value FROM json_each($1)", "LIKE", "json_each(t.steps) s"],
-    [
-        "SELECT json_array_elements_text(CAST($1 AS json))",
-        "ILIKE",
-        "json_array_elements(CAST(t.steps AS json)) AS s(value)",
-    ],
+    [AMONG[0], "LIKE", "json_each(t.steps) s"],
+    [AMONG[1], "ILIKE", "json_array_elements(CAST(t.steps AS json)) AS s(value)"],
 ];
 
 impl Traces<'_> {
@@ -158,14 +156,10 @@ impl Traces<'_> {
     /// Traces by their ids, newest first, without their steps. The caller has checked whose they are.
     pub async fn listed(&mut self, ids: &[TraceId]) -> Result<Vec<TraceRow>> {
         sql!(self.0, all:
-            concat!(
+            [
                 select_trace!("'[]'", "CAST(NULL AS BIGINT)", "CAST(NULL AS TEXT)"),
-                "WHERE t.id IN (SELECT value FROM json_each($1)) ORDER BY t.id DESC"
-            ),
-            concat!(
-                select_trace!("'[]'", "CAST(NULL AS BIGINT)", "CAST(NULL AS TEXT)"),
-                "WHERE t.id IN (SELECT json_array_elements_text(CAST($1 AS json))) ORDER BY t.id DESC"
-            );
+                "WHERE t.id", in 1, " ORDER BY t.id DESC"
+            ];
             json(ids)
         )
     }

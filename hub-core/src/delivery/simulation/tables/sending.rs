@@ -1,6 +1,6 @@
 //! The outbox: `store::{outbox, sending}`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::{Item, Tables};
 use crate::{
@@ -73,7 +73,18 @@ impl Tables {
         true
     }
 
-    pub fn open_items(&self, bot: BotId, rules: &WindowRules, now: Timestamp, limit: u32) -> Vec<OpenItem> {
+    pub fn people_to_write(
+        &self,
+        bot: BotId,
+        after: &str,
+        rules: &WindowRules,
+        now: Timestamp,
+    ) -> BTreeSet<String> {
+        let items = self.open_items(bot, rules, now).into_iter();
+        items.map(|item| item.peer).filter(|person| person.as_str() > after).collect()
+    }
+
+    pub fn open_items(&self, bot: BotId, rules: &WindowRules, now: Timestamp) -> Vec<OpenItem> {
         let oldest = rules.age.map_or(Timestamp::MIN, |age| now - age);
         let mut blocked = HashSet::new();
         let mut open = Vec::new();
@@ -97,7 +108,6 @@ impl Tables {
                 });
             }
         }
-        open.truncate(limit as usize);
         open
     }
 
