@@ -58,6 +58,17 @@ async fn fill(db: &Db) -> Stage {
         &format!("'{bot}', '', '', '', 1, i, 0"),
     ))
     .await;
+    db.sql(rows(
+        "outbox",
+        "message_id, id, bot_id, peer, part, parts, client_id, text, state, attempts, unknowns, due_at, expires_at,
+            created_at, updated_at",
+        "msg",
+        &format!(
+            "'out_0000000' || (1000000000000000000 + i), '{bot}', 'person ' || (i % 50), 0, 1, 'client ' || i, 'text',
+                CASE WHEN i % 3 = 0 THEN 'queued' ELSE 'sent' END, 0, 0, i, i, i, i"
+        ),
+    ))
+    .await;
     db.sql(if db.is_postgres() { "ANALYZE; SET enable_seqscan = off" } else { "SELECT 1" }).await;
     on
 }
@@ -105,7 +116,7 @@ async fn a_search_for_work_reads_no_idle_bot(db: &Db) {
             || line.contains("outbox_open (bot_id=? AND peer>?)")
             || line.contains("outbox_open (bot_id=? AND peer=?)")
             || line.contains("WorkTable Scan on people")
-            || line.contains("Index Cond: ((bot_id = $1) AND (peer = ANY ($0)))")
+            || line.contains("Index Cond") && line.contains("(peer = ANY ($0))")
     })
     .await;
 }
