@@ -7,13 +7,14 @@ use hub_core::{
     store::{
         deliveries::{DeliveryState, Finished},
         due::{Followed, Noted, Reading, Stamp},
+        outbox::NewOutbound,
     },
     time::{Clock, Timestamp},
 };
 
 use super::{
     deliveries::finished,
-    scene::{accept_one, stage},
+    scene::{accept_one, outbound, stage},
 };
 use crate::support::database::Db;
 
@@ -43,6 +44,18 @@ async fn a_step_of_the_clock_moves_due_times_and_leases_once(db: &Db) {
     let ends = due_at.as_millis();
     db.sql(format!("UPDATE deliveries SET state = 'parked', due_at = {ends}")).await;
     db.sql(format!("INSERT INTO nodes (id, lease_until) VALUES ('{node}', {ends})")).await;
+    // One item was accepted before the step, and one between it and its discovery.
+    let items = [ahead, clock.now()].map(|now| NewOutbound {
+        now,
+        expires_at: now + 4 * HOUR,
+        ..outbound(db, on.bot, "ann", &now.to_string(), &["text"])
+    });
+    commit!(db, |tx| tx.outbox().enqueue(&items).await).unwrap();
+    let expires_at = async || {
+        let sql = "SELECT CAST(expires_at - created_at AS TEXT) FROM outbox ORDER BY created_at DESC";
+        let texts = db.texts(sql).await;
+        texts.iter().map(|text| Duration::from_millis(text.parse().unwrap())).collect::<Vec<_>>()
+    };
     let stored = async || {
         let sql = format!(
             "SELECT CAST(due_at AS TEXT) FROM deliveries
@@ -56,6 +69,7 @@ async fn a_step_of_the_clock_moves_due_times_and_leases_once(db: &Db) {
     let by = u64::try_from(-step.unwrap().by()).unwrap();
     assert_eq!(moved, [due_at - Duration::from_millis(by); 2]);
     assert!(Duration::from_millis(by).abs_diff(2 * HOUR) < Duration::from_secs(60), "{by} ms");
+    assert_eq!(expires_at().await, [4 * HOUR - Duration::from_millis(by), 4 * HOUR]);
     // The second node measures the same step.
     let (_, step) = follow(Some(before)).await;
     assert_eq!((step, stored().await), (None, moved));

@@ -161,6 +161,9 @@ impl Inbox {
                 if batch.messages.iter().any(|message| !message.media.is_empty()) {
                     bot.media_ready.notify_one();
                 }
+                if let Some(outbox) = bot.outbox() {
+                    outbox.wrote(routed.iter().map(|routed| &*routed.content.peer));
+                }
                 self.dispatch(bot, &batch.messages, routed, &stored);
                 Ok(Some(Intake::Done))
             }

@@ -6,7 +6,7 @@
 //! repeat, and never automatically after that.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -66,6 +66,8 @@ pub(super) struct Outbox {
 #[derive(Debug, Default)]
 struct Sending {
     turns: Turns,
+    /// People who get nothing until they write again, as far as that was noticed; others are found by a search.
+    silent: HashSet<String>,
     /// When each person was last written to, within the span that bursts are counted over.
     recent: HashMap<String, VecDeque<Instant>>,
     /// Until when the trace of each item says that it waits for the limit on recent sends.
@@ -87,6 +89,15 @@ enum Next {
     Wait,
     /// The person got as many messages as the network allows within a span.
     Paced,
+}
+
+impl Sending {
+    /// A person gets nothing until they write again.
+    fn must_write(&mut self, person: &str) {
+        if self.silent.len() < MAX_REMEMBERED {
+            self.silent.insert(person.to_owned());
+        }
+    }
 }
 
 /// Starts sending for a bot, which may have items from before.
@@ -121,6 +132,20 @@ impl Outbox {
         }
         drop(state);
         self.ready.notify_one();
+    }
+
+    /// These people wrote: what waited for that may be sent.
+    pub(super) fn wrote<'p>(&self, people: impl IntoIterator<Item = &'p str>) {
+        let mut state = self.state();
+        if state.silent.is_empty() {
+            return;
+        }
+        for person in people {
+            if state.silent.remove(person) {
+                state.turns.add(person);
+                self.ready.notify_one();
+            }
+        }
     }
 
     async fn run(self: Arc<Self>) {
@@ -226,7 +251,11 @@ impl Outbox {
                 .await?;
             return Ok(Next::Continue);
         }
-        if !due::wait(item.due_at, now).is_zero() || self.waits_for_window(item, sent_now, now) {
+        if !due::wait(item.due_at, now).is_zero() {
+            return Ok(Next::Wait);
+        }
+        if self.waits_for_window(item, sent_now, now) {
+            self.state().must_write(&item.peer);
             return Ok(Next::Wait);
         }
         let was_unknown = item.state == ItemState::Sending;

@@ -343,6 +343,7 @@ impl Supervisor {
         let bot = BotWork::open(&self.ctx, &self.tasks, lease, &work, network, &self.validity).await?;
         let bot = Arc::new(bot);
         self.bots.insert(&bot);
+        outbox::start(&self.ctx, &self.shared_clock, &bot, work.has_items);
         // Most bots have no work, and a node may take thousands over at once: what has none is not asked again.
         if work.last_delivery_id.is_some() {
             self.backlog.scan(&bot).await;
@@ -351,7 +352,6 @@ impl Supervisor {
             bot.media_ready.notify_one();
         }
         poller::start(&self.ctx, &self.inbox, &bot, work.cursor, work.status);
-        outbox::start(&self.ctx, &self.shared_clock, &bot, work.has_items);
         media::start(&self.ctx, &self.queue, &bot);
         Ok(())
     }

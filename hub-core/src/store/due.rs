@@ -68,6 +68,16 @@ impl Step {
         if at > after && at < until { self.moved(at) } else { at }
     }
 
+    /// Whether what was stored at the time `at` may have been stored between the step and its discovery, by the new clock.
+    pub(crate) fn is_since(self, at: Timestamp) -> bool {
+        let (first, last) = self.undiscovered();
+        at >= first && at <= last
+    }
+
+    fn undiscovered(self) -> (Timestamp, Timestamp) {
+        (self.now - self.within, self.now)
+    }
+
     /// The due times that move are between these.
     fn bounds(self) -> (Timestamp, Timestamp) {
         if self.by() < 0 { (self.now, Timestamp::MAX) } else { (self.expected, self.now - self.within) }
@@ -261,13 +271,17 @@ impl Due<'_> {
         )
     }
 
-    /// Moves due times, first attempts and the ends of leases along with a step.
+    /// Moves due times, first attempts and the ends of leases along with a step. A due time that was set after it becomes
+    /// due early, but what is to be sent must not expire for it.
     async fn shift(&mut self, step: Step) -> Result<()> {
-        let (after, until) = step.bounds();
+        let ((after, until), (first, last)) = (step.bounds(), step.undiscovered());
+        sql!(self.0, run:
+            "UPDATE outbox SET expires_at = expires_at + $1 WHERE state IN ('queued', 'sending') AND expires_at > $2
+                AND expires_at < $3 AND (created_at < $4 OR created_at > $5)";
+            step.by(), after, until, first, last
+        )?;
         for sql in [
             "UPDATE nodes SET lease_until = lease_until + $1 WHERE lease_until > $2 AND lease_until < $3",
-            "UPDATE outbox SET expires_at = expires_at + $1 WHERE state IN ('queued', 'sending') AND expires_at > $2
-                AND expires_at < $3",
             "UPDATE deliveries SET due_at = due_at + $1 WHERE state IN ('pending', 'parked') AND due_at > $2
                 AND due_at < $3",
             "UPDATE deliveries SET first_attempt_at = first_attempt_at + $1 WHERE state IN ('pending', 'parked')

@@ -204,6 +204,9 @@ impl Outbox {
         };
         more(&mut settled);
         settled.trace = trace_of(item, started, &settled);
+        if settled.close_window.is_some() {
+            self.state().must_write(&item.peer);
+        }
         loop {
             match self.ctx.store.settle_send(settled.clone()).await {
                 Ok(true) => break,

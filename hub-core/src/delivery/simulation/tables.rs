@@ -59,6 +59,7 @@ pub struct Delivery {
 pub struct Item {
     pub open: OpenItem,
     pub bot: BotId,
+    pub created_at: Timestamp,
     /// Its place among all items in the order of their commits.
     pub place: usize,
     pub state: Option<ItemState>,

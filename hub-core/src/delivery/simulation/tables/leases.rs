@@ -90,7 +90,9 @@ impl Tables {
         }
         for item in self.outbox.values_mut().filter(|one| one.is_open()) {
             shift(&mut item.open.due_at);
-            shift(&mut item.open.expires_at);
+            if !step.is_since(item.created_at) {
+                shift(&mut item.open.expires_at);
+            }
         }
     }
 

@@ -68,7 +68,8 @@ impl Tables {
         self.keys.insert(key, new.message_id);
         for open in (0..).map_while(|place| OpenItem::new(new, place)) {
             let place = self.outbox.len();
-            self.outbox.insert(open.id, Item { open, bot: new.bot_id, place, state: None });
+            self.outbox
+                .insert(open.id, Item { open, bot: new.bot_id, created_at: new.now, place, state: None });
         }
         true
     }
