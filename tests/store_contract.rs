@@ -73,6 +73,7 @@ mod bots;
 mod channel_plugins;
 mod channels;
 mod commit_log;
+mod commit_plan;
 mod contacts;
 mod coverage;
 mod deliveries;

@@ -60,8 +60,12 @@ impl Db {
 
     /// A database of the run's server; `None` when there is no server.
     pub async fn postgres() -> Option<Self> {
-        let config = postgres::server()?.migrated_database().await;
-        Some(Self::open(config, None).await)
+        Some(Self::of(postgres::server()?).await)
+    }
+
+    /// A database of this server.
+    pub async fn of(server: &postgres::Server) -> Self {
+        Self::open(server.migrated_database().await, None).await
     }
 
     async fn open(config: StoreConfig, folder: Option<tempfile::TempDir>) -> Self {

@@ -170,8 +170,12 @@ impl Server {
             }
             std::thread::sleep(step);
         }
-        let log = std::fs::read_to_string(self.socket_folder.join("log")).unwrap_or_default();
-        panic!("PostgreSQL: waited in vain for {what}: {log}");
+        panic!("PostgreSQL: waited in vain for {what}: {}", self.log());
+    }
+
+    /// What it logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.socket_folder.join("log")).unwrap_or_default()
     }
 
     /// Makes an empty database and says where it is.
