@@ -69,7 +69,7 @@ impl Step {
     }
 
     /// Whether what was stored at the time `at` may have been stored between the step and its discovery, by the new clock.
-    pub(crate) fn is_since(self, at: Timestamp) -> bool {
+    pub fn is_since(self, at: Timestamp) -> bool {
         let (first, last) = self.undiscovered();
         at >= first && at <= last
     }
