@@ -117,5 +117,5 @@ async fn a_large_commit_compares_no_rows_with_each_other() {
             accepted = accepted.max(rows);
         }
     }
-    assert!(accepted >= ROWS && ended >= ROWS / 2, "the commits are not in the log: {accepted}, {ended}");
+    assert!(accepted >= ROWS && ended >= ROWS / 4, "the commits are not in the log: {accepted}, {ended}");
 }
