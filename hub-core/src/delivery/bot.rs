@@ -155,20 +155,6 @@ impl BotWork {
         self.outbox.get().and_then(Weak::upgrade)
     }
 
-    /// Tells the outbox that there may be items to be sent to anyone.
-    pub(super) fn search_items(&self) {
-        if let Some(outbox) = self.outbox() {
-            outbox.search();
-        }
-    }
-
-    /// Tells the outbox that there may be items to be sent to these people.
-    pub(super) fn look_at_items<'p>(&self, people: impl IntoIterator<Item = &'p str>) {
-        if let Some(outbox) = self.outbox() {
-            outbox.look_at(people);
-        }
-    }
-
     /// Whether the node stops, and not only the work for this bot.
     pub(super) fn is_node_stopping(&self) -> bool {
         self.node_stop.is_cancelled()

@@ -198,7 +198,9 @@ impl Conclusion {
             _ if finished.replies.is_empty() => {}
             (turn, _) => {
                 drop(turn);
-                bot.look_at_items(finished.replies.iter().map(|reply| &*reply.peer));
+                if let Some(outbox) = bot.outbox() {
+                    outbox.look_at(finished.replies.iter().map(|reply| &*reply.peer));
+                }
             }
         }
         self.ctx.node.events.notify(Event::Trace { bot_id, trace_id, status });

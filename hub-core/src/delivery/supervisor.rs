@@ -223,7 +223,7 @@ impl Supervisor {
                 received = hints.recv() => match received.map(|received| received.hint) {
                     Ok(Hint::Bot(id)) => self.refresh(id).await,
                     Ok(Hint::Released) => renew_at = self.ctx.clock.instant(),
-                    Ok(Hint::Outbox(id)) => if let Some(bot) = self.bots.get(id) { bot.search_items() },
+                    Ok(Hint::Outbox(id)) => self.search_outbox(id),
                     Ok(Hint::Media(id)) => if let Some(bot) = self.bots.get(id) { bot.media_ready.notify_one() },
                     Ok(Hint::Delivery(id)) => if let Some(bot) = self.bots.get(id) { self.backlog.scan(&bot).await },
                     Ok(Hint::Revoked | Hint::Log(_) | Hint::Listening(_) | Hint::AppEvents) | Err(RecvError::Lagged(_)) => {}
@@ -356,6 +356,13 @@ impl Supervisor {
         Ok(())
     }
 
+    /// There may be something to be sent for a bot.
+    fn search_outbox(&self, bot: BotId) {
+        if let Some(outbox) = self.bots.get(bot).and_then(|bot| bot.outbox()) {
+            outbox.search();
+        }
+    }
+
     /// Finds work that no hint announced: written by another node or process, parked, or left by a crash. Costs
     /// nothing for an idle bot.
     async fn poll_for_work(&self) -> Result<()> {
@@ -374,8 +381,8 @@ impl Supervisor {
         for bot in deliveries.into_iter().filter_map(|id| self.bots.get(id)) {
             self.backlog.scan(&bot).await;
         }
-        for bot in outbox.into_iter().filter_map(|id| self.bots.get(id)) {
-            bot.search_items();
+        for bot in outbox {
+            self.search_outbox(bot);
         }
         Ok(())
     }

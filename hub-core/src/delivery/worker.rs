@@ -238,7 +238,9 @@ impl Worker {
             Ok(true) => {
                 prepared.replies.clear();
                 prepared.steps.append(&mut steps);
-                bot.look_at_items([&*job.content.peer]);
+                if let Some(outbox) = bot.outbox() {
+                    outbox.look_at([&*job.content.peer]);
+                }
             }
             // The node that has the bot now repeats the attempt; or the store is busy.
             Ok(false) => {}

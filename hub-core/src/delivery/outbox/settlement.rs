@@ -124,7 +124,7 @@ impl Outbox {
         self.bot.tasks.spawn("send later", async move {
             tokio::select! {
                 biased;
-                () = clock.sleep(pause) => bot.look_at_items([&*person]),
+                () = clock.sleep(pause) => if let Some(outbox) = bot.outbox() { outbox.look_at([&*person]) },
                 () = bot.tasks.stop_token().cancelled() => {}
             }
         });

@@ -9,7 +9,7 @@ use std::{
 use super::Outbox;
 
 /// People written to at the same time.
-pub(super) const MAX_CONCURRENT_PEERS: usize = 32;
+const MAX_CONCURRENT_PEERS: usize = 32;
 /// People who wait for a turn; beyond that they are found again by a search.
 const MAX_WAITING: usize = 4_096;
 
@@ -73,7 +73,7 @@ impl Turns {
 
     /// Gives turns to those who have waited longest, as many as there are places.
     pub(super) fn take_next(&mut self) -> Vec<String> {
-        let places = MAX_CONCURRENT_PEERS.saturating_sub(self.busy.len());
+        let places = MAX_CONCURRENT_PEERS - self.busy.len();
         let next: Vec<String> = self.waiting.drain(..places.min(self.waiting.len())).collect();
         for person in &next {
             self.waits.remove(person);

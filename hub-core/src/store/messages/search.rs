@@ -70,7 +70,7 @@ pub(super) fn is_filtered(search: &MessageSearch) -> bool {
             || filter.user_id.is_some() && !is_of_person)
 }
 
-/// The statement that keeps the matching ones of the ids `ids`. A message has an outcome if the newest trace of a
+/// The statement that keeps the matching ones of those `among` ids. A message has an outcome if the newest trace of a
 /// channel has its status.
 fn matching_statement(search: &MessageSearch, among: &str, like: &str) -> String {
     let filter = &search.filter;

@@ -14,7 +14,7 @@ use crate::{
     store::{
         CLOCK_SKEW,
         candidates::{self, newest},
-        conn::{dialects, sql},
+        conn::{dialect, sql},
         given,
         messages::contains,
     },
@@ -68,7 +68,7 @@ fn is_filtered(search: &TraceSearch) -> bool {
             || search.replay_id.is_some() && !is_by(OF_REPLAY))
 }
 
-/// The statement that keeps the matching ones of the ids `ids`; `steps` is the table of a trace's steps, `s.value` in
+/// The statement that keeps the matching ones of those `among` ids; `steps` is the table of a trace's steps, `s.value` in
 /// it is a step.
 fn matching_statement(search: &TraceSearch, [among, like, steps]: [&str; 3]) -> String {
     let filters = given(&[
@@ -105,12 +105,10 @@ fn matching_statement(search: &TraceSearch, [among, like, steps]: [&str; 3]) -> 
     )
 }
 
-const AMONG: [&str; 2] = dialects![in 1];
-
 /// Which ids are meant, where steps are read from, and how texts are compared, on SQLite and on PostgreSQL.
 const DIALECTS: [[&str; 3]; 2] = [
-    [AMONG[0], "LIKE", "json_each(t.steps) s"],
-    [AMONG[1], "ILIKE", "json_array_elements(CAST(t.steps AS json)) AS s(value)"],
+    [dialect!(sqlite in 1), "LIKE", "json_each(t.steps) s"],
+    [dialect!(postgres in 1), "ILIKE", "json_array_elements(CAST(t.steps AS json)) AS s(value)"],
 ];
 
 impl Traces<'_> {
