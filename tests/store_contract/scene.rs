@@ -123,9 +123,8 @@ fn step_text(reason: &str) -> String {
 
 /// The reasons of a trace's steps.
 pub async fn step_reasons(db: &Db, trace: TraceId) -> Vec<String> {
-    let text = db.text(format!("SELECT steps FROM traces WHERE id = '{trace}'")).await.unwrap();
-    let steps: Vec<Step> = serde_json::from_str(&text).unwrap();
-    steps.into_iter().filter_map(|step| step.detail.reason).collect()
+    let steps = db.store.read().await.unwrap().traces().steps_of(&[trace]).await.unwrap().remove(&trace);
+    steps.unwrap().into_iter().filter_map(|step| step.detail.reason).collect()
 }
 
 /// A trace with one step with the reason `step`.

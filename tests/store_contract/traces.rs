@@ -120,7 +120,7 @@ async fn a_search_covers_the_traces_of_all_bots_of_the_owner(db: &Db) {
         assert_eq!(ids, expected, "{search:?}");
         let listed = read.traces().listed(&ids).await.unwrap();
         assert_eq!(listed.iter().map(|row| row.id).collect::<Vec<_>>(), ids);
-        assert!(listed.iter().all(|row| row.steps.is_empty()));
+        assert!(listed.iter().all(|row| row.steps.0.is_empty()));
     }
 }
 
@@ -164,7 +164,7 @@ async fn insert(db: &Db, new: NewTrace) -> TraceId {
 
 async fn steps(db: &Db, id: TraceId) -> Vec<String> {
     let row = db.store.read().await.unwrap().traces().find(everything(), None, id).await.unwrap().unwrap();
-    row.steps.into_iter().filter_map(|step| step.detail.reason).collect()
+    row.steps.0.into_iter().filter_map(|step| step.detail.reason).collect()
 }
 
 async fn steps_are_appended_in_order_also_twice_in_one_batch(db: &Db) {
@@ -216,7 +216,7 @@ async fn an_update_without_news_keeps_what_is_there(db: &Db) {
 async fn list(db: &Db, on: &Stage, filter: TraceQuery, page: PageRequest) -> Vec<TraceId> {
     let mut read = db.store.read().await.unwrap();
     let rows = read.traces().list(scope(on.owner), on.bot, &filter, &page).await.unwrap().rows;
-    assert!(rows.iter().all(|row| row.steps.is_empty()), "lists come without steps");
+    assert!(rows.iter().all(|row| row.steps.0.is_empty()), "lists come without steps");
     rows.into_iter().map(|row| row.id).collect()
 }
 
@@ -293,14 +293,14 @@ async fn a_trace_names_its_channel_person_and_text(db: &Db) {
         assert_eq!((row.user_name.as_str(), row.preview.chars().count()), ("Name of ann", 120));
         assert!(row.preview.ends_with("ée"), "{}", row.preview);
         // Bytes: the text, the items and the steps.
-        let bytes = long.len() + 2 + serde_json::to_string(&found.steps).unwrap().len();
+        let bytes = long.len() + 2 + serde_json::to_string(&found.steps.0).unwrap().len();
         assert_eq!(row.size, i64::try_from(bytes).unwrap());
     }
     assert_eq!((listed[0].next_attempt_at, listed[0].webhook.as_deref()), (None, None), "not in lists");
     assert_eq!(found.next_attempt_at, Some(START));
     assert_eq!(found.webhook.as_deref(), Some("{}"));
     let steps = read.traces().steps_of(&[id, TraceId::MAX]).await.unwrap();
-    assert_eq!(steps.into_iter().collect::<Vec<_>>(), [(id, found.steps)]);
+    assert_eq!(steps.into_iter().collect::<Vec<_>>(), [(id, found.steps.0)]);
     drop(read);
     db.sql(format!("UPDATE deliveries SET state = 'done' WHERE id = '{delivery}'")).await;
     let mut read = db.store.read().await.unwrap();

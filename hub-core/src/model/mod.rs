@@ -17,6 +17,7 @@ pub mod revocation;
 pub mod session;
 pub mod sinks;
 mod step;
+mod step_dictionary;
 mod stored_steps;
 pub mod trace;
 pub mod user;

@@ -12,6 +12,7 @@ use crate::{
 pub use super::step::{
     Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName, StepPhases,
 };
+pub use super::stored_steps::StoredSteps;
 pub(crate) use super::stored_steps::{steps_array, steps_text};
 
 words! {
@@ -184,6 +185,19 @@ impl TraceSearch {
     /// Whether the steps have to be read.
     pub fn reads_steps(&self) -> bool {
         self.failed_step.is_some() || self.http_status.is_some() || self.plugin_id.is_some()
+    }
+
+    /// Whether the steps of a trace satisfy the filters that need them.
+    pub(crate) fn matches_steps(&self, steps: &[Step]) -> bool {
+        let failed = |name| steps.iter().any(|step| step.name == name && step.status == TraceStatus::Error);
+        let responded = |status| {
+            let is_response = |step: &&Step| step.name == StepName::Response;
+            steps.iter().filter(is_response).any(|step| step.detail.status.map(u32::from) == Some(status))
+        };
+        let ran = |plugin| steps.iter().any(|step| step.detail.plugin_id == Some(plugin));
+        self.failed_step.is_none_or(failed)
+            && self.http_status.is_none_or(responded)
+            && self.plugin_id.is_none_or(ran)
     }
 }
 

@@ -389,7 +389,8 @@ impl MessageItem {
 /// A message as the network gave it, in the hub's words.
 #[derive(Debug, Clone)]
 pub struct InboundMessage {
-    /// Equal for repeats of one message, distinct otherwise; unique per bot.
+    /// Equal for repeats of one message, distinct otherwise; unique per bot. `id:` and the
+    /// [`network_id`](Self::network_id) if that is enough: quoted messages are found fastest by such keys.
     pub dedupe_key: String,
     /// The network's own id, by which quotes name it.
     pub network_id: Option<String>,

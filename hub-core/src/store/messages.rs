@@ -201,11 +201,14 @@ impl Messages<'_> {
         bot_id: BotId,
         ids: &[&str],
     ) -> Result<HashMap<String, String>> {
+        let keys: Vec<String> = ids.iter().map(|id| format!("id:{id}")).collect();
         let rows: Vec<(String, String)> = sql!(self.0, all:
             ["SELECT network_id, content FROM messages
-            WHERE bot_id = $1 AND direction = 'inbound' AND network_id", in 2,
+            WHERE bot_id = $1 AND direction = 'inbound' AND network_id IS NOT NULL AND dedupe_key", in 3,
+            " UNION ALL SELECT network_id, content FROM messages
+            WHERE bot_id = $1 AND direction = 'inbound' AND dedupe_key <> 'id:' || network_id AND network_id", in 2,
             " UNION ALL SELECT network_id, text FROM outbox WHERE bot_id = $1 AND network_id", in 2];
-            bot_id, json(ids)
+            bot_id, json(ids), json(&keys)
         )?;
         Ok(rows.into_iter().collect())
     }

@@ -13,7 +13,7 @@ use crate::{
     id::{BotId, ChannelId, MessageId, TraceId},
     model::{
         sinks::WebhookSettings,
-        trace::{Step, Trace, TraceStatus},
+        trace::{Step, StoredSteps, Trace, TraceStatus},
     },
     text::json,
     time::Timestamp,
@@ -46,7 +46,7 @@ pub struct NewTrace {
     pub started_at: Timestamp,
     /// From the first step's beginning to the last one's end.
     pub duration_ms: i64,
-    /// JSON array of steps.
+    /// Array of steps, as it is stored.
     pub steps: String,
 }
 
@@ -66,7 +66,7 @@ pub struct TraceUpdate {
     pub attempts: Option<i64>,
     /// When the last step ended.
     pub ended_at: Timestamp,
-    /// New steps: a JSON array without its brackets, may be empty.
+    /// New steps: an array as it is stored, without its brackets; may be empty.
     pub steps: String,
 }
 
@@ -98,7 +98,7 @@ pub struct TraceRow {
     pub duration_ms: u64,
     /// None in lists.
     #[row(json)]
-    pub steps: Vec<Step>,
+    pub steps: StoredSteps,
     /// Name of the channel.
     pub channel_name: Option<String>,
     /// The person on the other side; empty when the message is gone, as is what follows.
@@ -107,7 +107,7 @@ pub struct TraceRow {
     pub user_name: String,
     /// The beginning of the message's text.
     pub preview: String,
-    /// Bytes of the steps, and of the message's text and items for itself and each attempt.
+    /// Bytes of the steps as they are stored, and of the message's text and items for itself and each attempt.
     pub size: i64,
     /// When the next attempt is due; not in lists.
     pub next_attempt_at: Option<Timestamp>,
@@ -175,7 +175,7 @@ impl From<TraceRow> for Trace {
             preview: row.preview,
             next_attempt_at: row.next_attempt_at,
             max_attempts: max_attempts.and_then(|most| u64::try_from(most).ok()),
-            steps: row.steps,
+            steps: row.steps.0,
         }
     }
 }
@@ -211,10 +211,10 @@ impl Traces<'_> {
         struct Steps {
             id: TraceId,
             #[row(json)]
-            steps: Vec<Step>,
+            steps: StoredSteps,
         }
         let rows: Vec<Steps> = sql!(self.0, all: ["SELECT id, steps FROM traces WHERE id", in 1]; json(ids))?;
-        Ok(rows.into_iter().map(|row| (row.id, row.steps)).collect())
+        Ok(rows.into_iter().map(|row| (row.id, row.steps.0)).collect())
     }
 
     /// Stores new traces.

@@ -75,7 +75,7 @@ impl Traces<'_> {
             let mut steps = read.traces().steps_of(&ids).await?;
             for row in &mut page.items {
                 // Retention may have deleted the trace since.
-                row.steps = steps.remove(&row.id).unwrap_or_default();
+                row.steps.0 = steps.remove(&row.id).unwrap_or_default();
             }
         }
         drop(read);
@@ -107,7 +107,10 @@ impl Traces<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{model::trace::TraceStatus, time::Timestamp};
+    use crate::{
+        model::trace::{StoredSteps, TraceStatus},
+        time::Timestamp,
+    };
 
     fn row(size: i64) -> TraceRow {
         TraceRow {
@@ -121,7 +124,7 @@ mod tests {
             attempts: 0,
             started_at: Timestamp::MIN,
             duration_ms: 0,
-            steps: Vec::new(),
+            steps: StoredSteps::default(),
             channel_name: None,
             user_id: String::new(),
             user_name: String::new(),

@@ -68,9 +68,8 @@ fn is_filtered(search: &TraceSearch) -> bool {
             || search.replay_id.is_some() && !is_by(OF_REPLAY))
 }
 
-/// The statement that keeps the matching ones of those `among` ids; `steps` is the table of a trace's steps, `s.value` in
-/// it is a step.
-fn matching_statement(search: &TraceSearch, [among, like, steps]: [&str; 3]) -> String {
+/// The statement that keeps the matching ones of those `among` ids, but for the filters that need steps.
+fn matching_statement(search: &TraceSearch, [among, like]: [&str; 2]) -> String {
     let filters = given(&[
         (search.channel_id.is_some(), " AND t.channel_id = $2"),
         (search.status.is_some(), " AND t.status = $3"),
@@ -79,20 +78,9 @@ fn matching_statement(search: &TraceSearch, [among, like, steps]: [&str; 3]) -> 
         (search.until.is_some(), " AND t.started_at < $6"),
         (
             search.replay_id.is_some(),
-            " AND EXISTS (SELECT 1 FROM replay_traces r WHERE r.replay_id = $11 AND r.trace_id = t.id)",
+            " AND EXISTS (SELECT 1 FROM replay_traces r WHERE r.replay_id = $8 AND r.trace_id = t.id)",
         ),
     ]);
-    let step = |is_given: bool, condition: &str| {
-        let exists = || format!(" AND EXISTS (SELECT 1 FROM {steps} WHERE {condition})");
-        if is_given { exists() } else { String::new() }
-    };
-    let failed =
-        step(search.failed_step.is_some(), "s.value ->> 'name' = $8 AND s.value ->> 'status' = 'error'");
-    let response = step(
-        search.http_status.is_some(),
-        "s.value ->> 'name' = 'response' AND CAST(s.value -> 'detail' ->> 'status' AS TEXT) = $9",
-    );
-    let plugin = step(search.plugin_id.is_some(), "s.value -> 'detail' ->> 'plugin_id' = $10");
     let text = if search.q.is_some() {
         format!(
             " AND EXISTS (SELECT 1 FROM messages m WHERE m.id = t.message_id AND m.content {like} $7 ESCAPE '\\')"
@@ -100,16 +88,14 @@ fn matching_statement(search: &TraceSearch, [among, like, steps]: [&str; 3]) -> 
     } else {
         String::new()
     };
-    format!(
-        "SELECT t.id FROM traces t WHERE t.id{among}{filters}{text}{failed}{response}{plugin} ORDER BY t.id DESC"
-    )
+    format!("SELECT t.id FROM traces t WHERE t.id{among}{filters}{text} ORDER BY t.id DESC")
 }
 
-/// Which ids are meant, where steps are read from, and how texts are compared, on SQLite and on PostgreSQL.
-const DIALECTS: [[&str; 3]; 2] = [
-    [dialect!(sqlite in 1), "LIKE", "json_each(t.steps) s"],
-    [dialect!(postgres in 1), "ILIKE", "json_array_elements(CAST(t.steps AS json)) AS s(value)"],
-];
+/// Which ids are meant, and how texts are compared, on SQLite and on PostgreSQL.
+const DIALECTS: [[&str; 2]; 2] = [[dialect!(sqlite in 1), "LIKE"], [dialect!(postgres in 1), "ILIKE"]];
+
+/// Traces whose steps are read together: they may be long.
+const STEPS_AT_ONCE: usize = 25;
 
 impl Traces<'_> {
     /// A scan of the traces of an owner's bots, newest first: the ids of a part of an index, and which of them match.
@@ -142,13 +128,25 @@ impl Traces<'_> {
             return Ok((scan, all));
         }
         let [sqlite, postgres] = DIALECTS.map(|dialect| matching_statement(search, dialect));
-        let matching = sql!(self.0, values:
+        let mut matching: Vec<TraceId> = sql!(self.0, values:
             AssertSqlSafe(sqlite), AssertSqlSafe(postgres);
             json(scan.ids()), search.channel_id, search.status, search.replay_of, search.since, search.until,
-            search.q.as_deref().map(contains), search.failed_step, search.http_status.map(|status| status.to_string()),
-            search.plugin_id, search.replay_id
+            search.q.as_deref().map(contains), search.replay_id
         )?;
+        if search.reads_steps() {
+            matching = self.with_matching_steps(search, &matching).await?;
+        }
         Ok((scan, matching))
+    }
+
+    async fn with_matching_steps(&mut self, search: &TraceSearch, ids: &[TraceId]) -> Result<Vec<TraceId>> {
+        let mut matching = Vec::new();
+        for ids in ids.chunks(STEPS_AT_ONCE) {
+            let steps = self.steps_of(ids).await?;
+            let matches = |id: &&TraceId| steps.get(id).is_some_and(|steps| search.matches_steps(steps));
+            matching.extend(ids.iter().filter(matches));
+        }
+        Ok(matching)
     }
 
     /// Traces by their ids, newest first, without their steps. The caller has checked whose they are.
