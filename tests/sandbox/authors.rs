@@ -71,6 +71,44 @@ async fn an_unchanged_body_keeps_its_bytes() {
 }
 
 #[tokio::test]
+async fn typed_arrays_are_there_however_they_are_named() {
+    let stage = Stage::new(1);
+    for bytes in [
+        "new Uint8Array(2)",
+        "new Float16Array(1).buffer",
+        "new DataView(new ArrayBuffer(2))",
+        "new globalThis['Uint8' + 'Clamped' + 'Array'](2)",
+        "new (Reflect.get(globalThis, Reflect.ownKeys(globalThis).find((name) => /^Int8/.test(String(name)))))(2)",
+        r"new \u0055int16Array(1)",
+    ] {
+        let outcome =
+            stage.ask(&format!("function onRequest(ctx) {{ ctx.reply({bytes}.byteLength) }}")).await;
+        assert_eq!((outcome.error, outcome.replies), (None, vec![text("2")]), "{bytes}");
+    }
+}
+
+#[tokio::test]
+async fn headers_have_one_spelling_and_any_name() {
+    let stage = Stage::new(1);
+    let source = "function onRequest(ctx) {
+        const { headers } = ctx.req;
+        headers['x-a'] = 1;
+        headers['X-A'] += 1;
+        headers['__PROTO__'] = 2;
+        ctx.reply([headers['x-A'], 'X-a' in headers, headers.toString === Object.prototype.toString,
+            Object.keys(headers).sort()].join(' '));
+        if (ctx.msg.sender.user_name === 'Ada') ctx.req.headers = { 'x-b': 3, ...headers };
+    }";
+    let outcome = stage.ask(source).await;
+    assert_eq!(
+        (outcome.error, &outcome.replies),
+        (None, &vec![text("2 true true Content-Type,X-A,__proto__")])
+    );
+    let names: Vec<String> = outcome.request.unwrap().headers.into_keys().collect();
+    assert_eq!(names, ["Content-Type", "X-A", "__proto__", "x-b"]);
+}
+
+#[tokio::test]
 async fn replies_come_in_all_forms_and_ten_of_them() {
     let stage = Stage::new(1);
     let source = "function onRequest(ctx) {

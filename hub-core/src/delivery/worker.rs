@@ -104,7 +104,9 @@ impl Worker {
             let worker = Arc::clone(self);
             let span =
                 spans::delivery_attempt(job.trace_id, job.id, job.bot_id, job.channel_id, job.attempts + 1);
-            self.tasks.spawn("delivery", async move { worker.run(slot, job).await }.instrument(span));
+            // Some kilobytes, which would be moved from place to place.
+            let run = Box::pin(async move { worker.run(slot, job).await });
+            self.tasks.spawn("delivery", run.instrument(span));
         }
     }
 

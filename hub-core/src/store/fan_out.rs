@@ -226,7 +226,7 @@ impl Texts {
                 insert_deliveries!("seq", "{}"),
                 rows::single::<DeliveryRow<'_>>()
             )),
-            trace: or_rollback(&format!(insert_traces!("{}"), rows::single::<NewTrace>())),
+            trace: or_rollback(&format!("INSERT INTO traces {}", rows::values::<NewTrace>())),
             // Without WHERE, `ON CONFLICT` would be read as the condition of a join.
             contact: or_rollback(&format!(meet!("{} WHERE true"), rows::single::<ContactRow<'_>>())),
             cursor: or_rollback(&format!(move_cursors!("{}"), rows::single::<CursorRow<'_>>())),

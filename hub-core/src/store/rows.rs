@@ -296,6 +296,12 @@ pub(super) fn single<R: Row>() -> String {
     format!("(SELECT {}) AS x", columns.collect::<Vec<_>>().join(", "))
 }
 
+/// Columns of a table with the same names, and the values for them, bound in their order. Where the table has a trigger, SQLite
+/// copies a row that is selected to a temporary table first, and not one that is given so.
+pub(super) fn values<R: Row>() -> String {
+    format!("({}) VALUES (?{})", names::<R>(), ",?".repeat(R::COLUMNS.len() - 1))
+}
+
 /// SQLite's INSERT or UPDATE whose failure ends the transaction, as it would anyway: the pages that it changes need not be
 /// copied to undo it alone.
 pub(super) fn or_rollback(statement: &str) -> String {

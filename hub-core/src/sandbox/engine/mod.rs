@@ -56,7 +56,7 @@ pub(super) fn run(
 ) {
     let mut outcome = HookOutcome::default();
     let limit = input.limits.memory.max(Limits::MIN_MEMORY);
-    let prepared = prepare(limit, deadline);
+    let prepared = prepare(program, limit, deadline);
     match &prepared {
         Ok((runtime, context)) => {
             let ended =
@@ -102,14 +102,14 @@ pub(super) fn complete(outcome: &mut HookOutcome, output: &Output, deadline: Dea
     outcome.duration = deadline.elapsed();
 }
 
-fn prepare(limit: usize, deadline: Deadline) -> rquickjs::Result<(Runtime, Context)> {
+fn prepare(program: Program, limit: usize, deadline: Deadline) -> rquickjs::Result<(Runtime, Context)> {
     let runtime = Runtime::new()?;
     runtime.set_memory_limit(limit);
     runtime.set_gc_threshold(limit / 4);
     runtime.set_max_stack_size(*depth::STACK);
     runtime.set_loader(program::NoImports, program::NoImports);
     runtime.set_interrupt_handler(Some(Box::new(move || deadline.over())));
-    let context = program::context(&runtime)?;
+    let context = program.context(&runtime)?;
     Ok((runtime, context))
 }
 

@@ -54,7 +54,7 @@ defineProperty(functions, 'bind', {
 const LINE = 2048;
 const HEADERS = 64;
 
-let hub, asking, ctx, before;
+let hub, asking, ctx, asked, before;
 const waiting = create(null);
 
 function text(value, what) {
@@ -84,28 +84,31 @@ function json(value) {
   return replace(made, /\\\\|\\ud[89a-f]../g, (escape) => (escape.length === 2 ? escape : '\ufffd'));
 }
 
-/** The one spelling of a header's name: `Content-Type`. */
+const spellings = create(null);
+
+/** The one spelling of a header's name: `Content-Type`. What is not a text stays as it is. */
 function spelled(name) {
-  return replace(lower(name), /(?:^|-)[a-z]/g, upper);
+  if (typeof name !== 'string') return name;
+  return (spellings[name] ??= replace(lower(name), /(?:^|-)[a-z]/g, upper));
 }
 
-/** Headers by their names in any case; each name has one spelling. */
+/** Headers, and what shows them: by their names in any case; each name has one spelling. */
 function headersOf(given, readonly) {
   const headers = {};
   for (const name of keys(given)) define(headers, spelled(name), fieldOf(given[name]));
-  const named = (name) => (typeof name === 'string' ? spelled(name) : name);
-  const own = (name) => getOwnPropertyDescriptor(headers, named(name)) !== undefined;
-  const set = (_, name, { value }) => !readonly && define(headers, named(name), fieldOf(value));
-  return new NativeProxy(headers, {
-    get: (_, name) => (own(name) ? headers[named(name)] : headers[name]),
-    has: (_, name) => own(name) || has(headers, name),
+  const field = (name) => getOwnPropertyDescriptor(headers, spelled(name));
+  const set = (_, name, { value }) => !readonly && define(headers, spelled(name), fieldOf(value));
+  const shown = new NativeProxy(headers, {
+    get: (_, name) => (field(name) ?? { value: headers[name] }).value,
+    has: (_, name) => field(name) !== undefined || has(headers, name),
     set: (_, name, value) => set(_, name, { value }),
     defineProperty: set,
-    deleteProperty: (_, name) => !readonly && deleteProperty(headers, named(name)),
-    getOwnPropertyDescriptor: (_, name) => getOwnPropertyDescriptor(headers, named(name)),
+    deleteProperty: (_, name) => !readonly && deleteProperty(headers, spelled(name)),
+    getOwnPropertyDescriptor: (_, name) => field(name),
     preventExtensions: () => false,
     setPrototypeOf: () => false,
   });
+  return { headers, shown };
 }
 
 function fieldOf(value) {
@@ -177,14 +180,15 @@ export function begin(host, globalCtx, msg, req, res, state) {
   printAs(msg?.sender, function () { return this.user_name || this.user_id || ''; });
   printAs(req.body, function () { return stringify(this); });
   freezeAll(msg);
-  req.headers = headersOf(req.headers, !asking);
+  asked = headersOf(req.headers, !asking);
+  req.headers = asked.shown;
   before = typeof req.body === 'string' ? req.body : json(req.body);
   ctx = { msg, req, ...api, state };
   if (asking) ctx.req = req;
   else {
     freezeAll(req.body);
     freeze(req);
-    res.headers = headersOf(res.headers, false);
+    res.headers = headersOf(res.headers, false).shown;
     ctx.res = res;
   }
   const console = {
@@ -205,7 +209,7 @@ export function answer(id, failure, answered) {
   if (failure !== undefined) return reject(new NativeTypeError(failure));
   const { status, headers, body } = parse(answered);
   resolve({
-    status, ok: status >= 200 && status < 300, headers: headersOf(headers, true), body,
+    status, ok: status >= 200 && status < 300, headers: headersOf(headers, true).shown, body,
     async text() { return body; },
     async json() { return parse(body); },
   });
@@ -221,11 +225,12 @@ export function finish() {
   if (typeof left !== 'object' || left === null || isArray(left)) {
     throw new NativeTypeError('ctx.req.headers must be an object');
   }
-  const names = keys(left);
+  const fields = left === asked.shown ? asked.headers : left;
+  const names = keys(fields);
   if (names.length > HEADERS) throw new NativeRangeError(`ctx.req.headers has more than ${HEADERS} headers`);
   const headers = create(null);
   for (const name of names) {
-    const value = left[name];
+    const value = fields[name];
     if (value !== undefined && value !== null) {
       headers[wellFormed(name)] = text(value, `ctx.req.headers[${stringify(cut(name, 0, 100))}]`);
     }

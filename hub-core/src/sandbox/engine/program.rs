@@ -26,22 +26,28 @@ use super::{
 
 /// What a plugin finds: the standard library without code generation, timers of the system, and weak references,
 /// which would show the garbage collector at work.
-type Library = (
-    has::Date,
-    has::RegExpCompiler,
-    has::RegExp,
-    has::Json,
-    has::Proxy,
-    has::MapSet,
-    has::TypedArrays,
-    has::Promise,
-);
-type Compiler = (has::Eval, Library);
+type Library =
+    (has::Date, has::RegExpCompiler, has::RegExp, has::Json, has::Proxy, has::MapSet, has::Promise);
+type WithBytes = (has::TypedArrays, Library);
+type Compiler = (has::Eval, WithBytes);
 
 /// Name of a plugin in stacks.
 pub(super) const PLUGIN: &str = "plugin.js";
 /// Name of the prelude in stacks.
 const PRELUDE: &str = "prelude.js";
+/// What a source contains that can come to typed arrays: a part of their names, the object of all globals, or a name with
+/// an escape in it. Few do, and for the others typed arrays are a fifth of the cost of a context.
+const BYTES: [&str; 9] = [
+    "8Array",
+    "16Array",
+    "32Array",
+    "64Array",
+    "ClampedArray",
+    "ArrayBuffer",
+    "DataView",
+    "globalThis",
+    "\\u",
+];
 /// The export under which the hooks of a plugin are found.
 const HOOKS: &str = "hub$hooks";
 
@@ -54,14 +60,18 @@ const MAX_PROGRAMS: usize = 1024;
 
 /// Compiled code.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Program(Bundle);
+pub(in super::super) struct Program {
+    bundle: Bundle,
+    uses_bytes: bool,
+}
 
 /// All programs of this process, by the hash of their source.
 static PROGRAMS: LazyLock<Mutex<HashMap<[u8; 32], Program>>> = LazyLock::new(Mutex::default);
 
 /// The prelude.
-pub(super) static PRELUDE_PROGRAM: LazyLock<Program> =
-    LazyLock::new(|| Program::keep(PRELUDE, bytecode(PRELUDE, include_str!("prelude.js")).expect("tested")));
+pub(super) static PRELUDE_PROGRAM: LazyLock<Program> = LazyLock::new(|| {
+    Program::keep(PRELUDE, bytecode(PRELUDE, include_str!("prelude.js")).expect("tested"), false)
+});
 
 /// A program this process has compiled.
 pub(in super::super) fn find(hash: [u8; 32]) -> Option<Program> {
@@ -94,7 +104,8 @@ pub(in super::super) fn compile(hash: [u8; 32], source: &str) -> Result<Program,
             "this process has compiled as many plugins as it may",
         ));
     }
-    Ok(*programs.entry(hash).or_insert_with(|| Program::keep(PLUGIN, code)))
+    let uses_bytes = BYTES.iter().any(|name| source.contains(name));
+    Ok(*programs.entry(hash).or_insert_with(|| Program::keep(PLUGIN, code, uses_bytes)))
 }
 
 /// Gives an error its place where the engine has none in the author's source: modules are resolved after they were
@@ -136,9 +147,18 @@ fn bytecode(name: &str, source: &str) -> Result<Vec<u8>, ScriptError> {
 
 impl Program {
     /// Keeps bytecode for the rest of the process's life, which is what the engine's loader wants.
-    fn keep(name: &'static str, code: Vec<u8>) -> Self {
+    fn keep(name: &'static str, code: Vec<u8>, uses_bytes: bool) -> Self {
         let code: &'static [u8] = Box::leak(code.into_boxed_slice());
-        Self(rquickjs::loader::bundle::Bundle(Box::leak(Box::new([(name, code)]))))
+        Self { bundle: rquickjs::loader::bundle::Bundle(Box::leak(Box::new([(name, code)]))), uses_bytes }
+    }
+
+    /// A context without code generation, with what the program can use.
+    pub(super) fn context(self, runtime: &Runtime) -> rquickjs::Result<Context> {
+        if self.uses_bytes {
+            Context::custom::<WithBytes>(runtime)
+        } else {
+            Context::custom::<Library>(runtime)
+        }
     }
 
     /// Runs the top level in a context; the promise settles when that has ended.
@@ -146,8 +166,8 @@ impl Program {
         mut self,
         ctx: &Ctx<'js>,
     ) -> rquickjs::Result<(Module<'js, Evaluated>, Promise<'js>)> {
-        let name = self.0.0[0].0;
-        self.0.load(ctx, name, None)?.eval()
+        let name = self.bundle.0[0].0;
+        self.bundle.load(ctx, name, None)?.eval()
     }
 }
 
@@ -181,11 +201,6 @@ impl Loader for NoImports {
     ) -> rquickjs::Result<Module<'js>> {
         Err(Error::new_loading(name))
     }
-}
-
-/// A context without code generation.
-pub(super) fn context(runtime: &Runtime) -> rquickjs::Result<Context> {
-    Context::custom::<Library>(runtime)
 }
 
 /// A context that compiles, for measuring the engine.
