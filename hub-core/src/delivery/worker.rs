@@ -104,7 +104,7 @@ impl Worker {
             let worker = Arc::clone(self);
             let span =
                 spans::delivery_attempt(job.trace_id, job.id, job.bot_id, job.channel_id, job.attempts + 1);
-            // Some kilobytes, which would be moved from place to place.
+            // Boxed, its kilobytes are not copied by everything that wraps it.
             let run = Box::pin(async move { worker.run(slot, job).await });
             self.tasks.spawn("delivery", run.instrument(span));
         }

@@ -389,8 +389,8 @@ impl MessageItem {
 /// A message as the network gave it, in the hub's words.
 #[derive(Debug, Clone)]
 pub struct InboundMessage {
-    /// Equal for repeats of one message, distinct otherwise; unique per bot. `id:` and the
-    /// [`network_id`](Self::network_id) if that is enough: quoted messages are found fastest by such keys.
+    /// Equal for repeats of one message, distinct otherwise; unique per bot. [`key_of`](Self::key_of) the
+    /// [`network_id`](Self::network_id) where possible.
     pub dedupe_key: String,
     /// The network's own id, by which quotes name it.
     pub network_id: Option<String>,
@@ -426,6 +426,12 @@ pub struct InboundMessage {
 }
 
 impl InboundMessage {
+    /// The [`dedupe_key`](Self::dedupe_key) of a message that its id on the network identifies. An index of the store
+    /// relies on this form.
+    pub fn key_of(network_id: &str) -> String {
+        format!("id:{network_id}")
+    }
+
     /// A person's text in a direct chat, without anything optional. Networks that need a permission to answer
     /// put it into [`context_token`](Self::context_token).
     pub fn text(

@@ -366,7 +366,7 @@ macro_rules! all_migrations {
             24 "0024_successes",
             25 "0025_commit_log",
             26 "0026_steps_and_order",
-            27 "0027_less_of_each_message",
+            27 "0027_compressed_steps",
         )
     };
 }

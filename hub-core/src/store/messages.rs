@@ -13,7 +13,7 @@ use crate::{
     error::Result,
     id::{BotId, ChannelId, MessageId},
     model::message::{Direction, Message, MessageFilter, ReceivedMessage},
-    network::MessageItem,
+    network::{InboundMessage, MessageItem},
     page::{Found, MAX_SCANNED, PageRequest},
     secret::Sealed,
     store::deliveries::JobMessage,
@@ -201,7 +201,7 @@ impl Messages<'_> {
         bot_id: BotId,
         ids: &[&str],
     ) -> Result<HashMap<String, String>> {
-        let keys: Vec<String> = ids.iter().map(|id| format!("id:{id}")).collect();
+        let keys: Vec<String> = ids.iter().map(|id| InboundMessage::key_of(id)).collect();
         let rows: Vec<(String, String)> = sql!(self.0, all:
             ["SELECT network_id, content FROM messages
             WHERE bot_id = $1 AND direction = 'inbound' AND network_id IS NOT NULL AND dedupe_key", in 3,

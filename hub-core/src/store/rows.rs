@@ -285,8 +285,7 @@ pub(super) fn size(rows: usize) -> usize {
 /// SQLite's rows: `(names…) AS (VALUES (?, …), …)`, the text between `WITH x ` and the statement that reads rows from
 /// `x`.
 pub(super) fn table<R: Row>(size: usize) -> String {
-    let places = R::COLUMNS.len();
-    let row = format!("({}?)", "?,".repeat(places - 1));
+    let row = places::<R>();
     format!("({}) AS (VALUES {}{row})", names::<R>(), format!("{row},").repeat(size - 1))
 }
 
@@ -296,10 +295,14 @@ pub(super) fn single<R: Row>() -> String {
     format!("(SELECT {}) AS x", columns.collect::<Vec<_>>().join(", "))
 }
 
-/// Columns of a table with the same names, and the values for them, bound in their order. Where the table has a trigger, SQLite
-/// copies a row that is selected to a temporary table first, and not one that is given so.
+/// The end of an INSERT of one row into columns of the same names. If the table has a trigger, SQLite writes rows of a
+/// SELECT to a temporary table first, but not these values.
 pub(super) fn values<R: Row>() -> String {
-    format!("({}) VALUES (?{})", names::<R>(), ",?".repeat(R::COLUMNS.len() - 1))
+    format!("({}) VALUES {}", names::<R>(), places::<R>())
+}
+
+fn places<R: Row>() -> String {
+    format!("({}?)", "?,".repeat(R::COLUMNS.len() - 1))
 }
 
 /// SQLite's INSERT or UPDATE whose failure ends the transaction, as it would anyway: the pages that it changes need not be

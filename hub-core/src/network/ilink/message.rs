@@ -98,7 +98,7 @@ fn class(fields: &Fields<'_>) -> MessageClass {
 
 /// The first name the message has.
 fn identity(fields: &Fields<'_>, items: &[Value], sender: &str) -> Option<String> {
-    let own = fields.id("message_id").map(|id| format!("id:{id}"));
+    let own = fields.id("message_id").map(|id| InboundMessage::key_of(&id));
     own.or_else(|| first_item_id(items).map(|id| format!("item:{id}")))
         .or_else(|| fields.id("client_id").map(|id| format!("client:{sender}:{id}")))
         .or_else(|| fields.id("seq").map(|seq| format!("seq:{sender}:{seq}")))

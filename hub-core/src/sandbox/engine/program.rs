@@ -35,8 +35,8 @@ type Compiler = (has::Eval, WithBytes);
 pub(super) const PLUGIN: &str = "plugin.js";
 /// Name of the prelude in stacks.
 const PRELUDE: &str = "prelude.js";
-/// What a source contains that can come to typed arrays: a part of their names, the object of all globals, or a name with
-/// an escape in it. Few do, and for the others typed arrays are a fifth of the cost of a context.
+/// A source without any of these cannot access typed arrays: a part of their names, the global object, an escape in a name.
+/// Few sources have one, and typed arrays are a fifth of the cost of a context.
 const BYTES: [&str; 9] = [
     "8Array",
     "16Array",

@@ -1,12 +1,9 @@
 //! What goes into a context and what comes out of it, as text: no value of a plugin's is ever looked into outside.
 
-use std::{collections::BTreeMap, fmt};
+use std::collections::BTreeMap;
 
 use rquickjs::{Ctx, Object, Value};
-use serde::{
-    Deserialize, Deserializer, Serialize,
-    de::{MapAccess, SeqAccess, Visitor},
-};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
@@ -111,61 +108,10 @@ fn json(text: &str, what: &str) -> Result<Box<RawValue>, ScriptError> {
     if depth(text) > MAX_DEPTH {
         return Err(unusable(format!("{what} is nested deeper than {MAX_DEPTH} levels")));
     }
-    if let Err(error) = serde_json::from_str::<Readable>(text) {
+    if let Err(error) = serde_json::from_str::<serde_json::Value>(text) {
         return Err(unusable(format!("{what} is not JSON: {error}")));
     }
     RawValue::from_string(text.to_owned()).map_err(|_| unusable(format!("{what} is not JSON")))
-}
-
-/// JSON of which every value was read, and none is kept.
-struct Readable;
-
-impl<'de> Deserialize<'de> for Readable {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Self)
-    }
-}
-
-impl<'de> Visitor<'de> for Readable {
-    type Value = Self;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Self, E> {
-        Ok(self)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self, A::Error> {
-        while items.next_element::<Self>()?.is_some() {}
-        Ok(self)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self, A::Error> {
-        while fields.next_entry::<Self, Self>()?.is_some() {}
-        Ok(self)
-    }
 }
 
 /// Whether JSON can be read by everything that reads it later: no number is out of range, no text has half a
