@@ -44,26 +44,24 @@ pub(crate) fn source_place(id: MediaId) -> String {
 }
 
 /// Fetches the files of one bot.
-struct MediaFetcher {
+pub(super) struct MediaFetcher {
     ctx: WorkContext,
     queue: Arc<Queue>,
     bot: Arc<BotWork>,
 }
 
-/// Starts fetching for a bot.
-pub(super) fn start(ctx: &WorkContext, queue: &Arc<Queue>, bot: &Arc<BotWork>) {
-    let fetcher = MediaFetcher { ctx: ctx.clone(), queue: Arc::clone(queue), bot: Arc::clone(bot) };
-    bot.run("media", fetcher.run());
-}
-
 impl MediaFetcher {
-    async fn run(self) {
+    pub(super) fn new(ctx: &WorkContext, queue: &Arc<Queue>, bot: &Arc<BotWork>) -> Self {
+        Self { ctx: ctx.clone(), queue: Arc::clone(queue), bot: Arc::clone(bot) }
+    }
+
+    pub(super) async fn run(&self) {
         let (stop, bot) = (self.bot.tasks.stop_token().clone(), &self.bot);
         let mut next = None;
         loop {
             let timer = async {
                 match next {
-                    Some(at) => self.ctx.clock.sleep_until(at).await,
+                    Some(at) => Box::pin(self.ctx.clock.sleep_until(at)).await,
                     None => std::future::pending().await,
                 }
             };

@@ -100,24 +100,29 @@ impl Sending {
     }
 }
 
-/// Starts sending for a bot, which may have items from before.
-pub(super) fn start(ctx: &WorkContext, shared_clock: &Arc<SharedClock>, bot: &Arc<BotWork>, has_items: bool) {
-    let outbox = Arc::new(Outbox {
-        ctx: ctx.clone(),
-        shared_clock: Arc::clone(shared_clock),
-        bot: Arc::clone(bot),
-        rules: ctx.config.window_rules(&*bot.network),
-        state: Mutex::default(),
-        ready: Notify::new(),
-    });
-    bot.set_outbox(&outbox);
-    if has_items {
-        outbox.search();
-    }
-    bot.run("outbox", outbox.run());
-}
-
 impl Outbox {
+    /// Sends for a bot, which may have items from before, once it [runs](Self::run).
+    pub(super) fn open(
+        ctx: &WorkContext,
+        shared_clock: &Arc<SharedClock>,
+        bot: &Arc<BotWork>,
+        has_items: bool,
+    ) -> Arc<Self> {
+        let outbox = Arc::new(Self {
+            ctx: ctx.clone(),
+            shared_clock: Arc::clone(shared_clock),
+            bot: Arc::clone(bot),
+            rules: ctx.config.window_rules(&*bot.network),
+            state: Mutex::default(),
+            ready: Notify::new(),
+        });
+        bot.set_outbox(&outbox);
+        if has_items {
+            outbox.search();
+        }
+        outbox
+    }
+
     /// There may be something to be sent to anyone.
     pub(super) fn search(&self) {
         self.state().turns.search();
@@ -148,7 +153,7 @@ impl Outbox {
         }
     }
 
-    async fn run(self: Arc<Self>) {
+    pub(super) async fn run(self: &Arc<Self>) {
         loop {
             tokio::select! {
                 biased;

@@ -37,9 +37,8 @@ pub async fn ping(ctx: &Context, actor: &Actor, bot_id: BotId, channel_id: Chann
     if known.webhook.url.is_empty() {
         return Err(Error::invalid("url", "the channel has no webhook"));
     }
-    let mut ctx = ctx.for_work();
     // A new connection, so that all phases are there to be measured.
-    ctx.egress = ctx.egress.fresh();
+    let ctx = Context { egress: ctx.egress.fresh(), ..ctx.clone() }.for_work();
     let channels = channels::load(&ctx, bot_id).await?.channels;
     let channel = channels.into_iter().find(|channel| channel.id == channel_id);
     let channel = channel.ok_or_else(|| Error::not_found("channel"))?;

@@ -101,7 +101,7 @@ pub(super) fn start(
     status: BotStatus,
 ) {
     let now = ctx.clock.instant();
-    let poller = Poller {
+    let mut poller = Poller {
         bot: Arc::clone(bot),
         inbox: Arc::clone(inbox),
         clock: ctx.clock.clone(),
@@ -117,11 +117,11 @@ pub(super) fn start(
         announce_pause: ANNOUNCE_PAUSE.0,
     };
     let expired = (status == BotStatus::Expired).then(|| "the network requires a new login".to_owned());
-    bot.run("poller", poller.run(expired));
+    bot.run("poller", async move { poller.run(expired).await });
 }
 
 impl Poller {
-    async fn run(mut self, mut expired: Option<String>) {
+    async fn run(&mut self, mut expired: Option<String>) {
         loop {
             match expired.take() {
                 // Taken over from a node that died: not offline, as far as is known, until the network fails.
@@ -216,7 +216,7 @@ impl Poller {
                     return Polled::Stopped;
                 }
                 // What comes in the last moment is stored like everything else.
-                self.clock.timeout(self.grace, poll).await.map_or(Polled::Stopped, Polled::Answer)
+                Box::pin(self.clock.timeout(self.grace, poll)).await.map_or(Polled::Stopped, Polled::Answer)
             }
         }
     }
@@ -395,7 +395,8 @@ impl Poller {
     async fn pause(&self, pause: Duration) -> bool {
         tokio::select! {
             biased;
-            () = self.clock.sleep(pause) => true,
+            // In a box, since most of the time the poller waits for something else.
+            () = Box::pin(self.clock.sleep(pause)) => true,
             () = self.bot.poll_now.notified() => true,
             () = self.bot.tasks.stop_token().cancelled() => false,
         }

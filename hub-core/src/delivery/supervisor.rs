@@ -20,7 +20,9 @@ use super::{
     conclusion::Conclusion,
     hints,
     inbox::Inbox,
-    media, outbox, poller,
+    media::MediaFetcher,
+    outbox::Outbox,
+    poller,
     queue::Queue,
     retention,
     routing::Router,
@@ -343,7 +345,7 @@ impl Supervisor {
         let bot = BotWork::open(&self.ctx, &self.tasks, lease, &work, network, &self.validity).await?;
         let bot = Arc::new(bot);
         self.bots.insert(&bot);
-        outbox::start(&self.ctx, &self.shared_clock, &bot, work.has_items);
+        let outbox = Outbox::open(&self.ctx, &self.shared_clock, &bot, work.has_items);
         // Most bots have no work, and a node may take thousands over at once: what has none is not asked again.
         if work.last_delivery_id.is_some() {
             self.backlog.scan(&bot).await;
@@ -352,7 +354,11 @@ impl Supervisor {
             bot.media_ready.notify_one();
         }
         poller::start(&self.ctx, &self.inbox, &bot, work.cursor, work.status);
-        media::start(&self.ctx, &self.queue, &bot);
+        let media = MediaFetcher::new(&self.ctx, &self.queue, &bot);
+        // One task for both, as most of the time a bot has nothing to do for either.
+        bot.run("outbox and files", async move {
+            tokio::join!(outbox.run(), media.run());
+        });
         Ok(())
     }
 

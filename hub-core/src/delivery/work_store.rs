@@ -155,16 +155,16 @@ pub trait WorkStore: FileStore {
     async fn settle_send(&self, settled: Settled) -> Result<bool>;
 }
 
-/// The context, with the store as the delivery pipeline uses it.
-pub type WorkContext = Context<Arc<dyn WorkStore>>;
+/// The context, with the store as the delivery pipeline uses it. It is shared, as every bot keeps it.
+pub type WorkContext = Arc<Context<Arc<dyn WorkStore>>>;
 
 impl Context {
     pub(crate) fn for_work(&self) -> WorkContext {
-        self.with_store(Arc::new(self.store.clone()))
+        Arc::new(self.with_store(Arc::new(self.store.clone())))
     }
 }
 
-impl WorkContext {
+impl Context<Arc<dyn WorkStore>> {
     pub(crate) fn files(&self) -> Files<'_> {
         self.files_in(&*self.store)
     }

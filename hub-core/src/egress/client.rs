@@ -22,7 +22,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper_rustls::HttpsConnector;
 use hyper_util::{
     client::legacy::{
-        Client,
+        Client, ResponseFuture,
         connect::{HttpConnector, dns::Name},
     },
     rt::{TokioExecutor, TokioTimer},
@@ -256,62 +256,77 @@ impl From<Whole> for Answer {
     }
 }
 
-/// Sends one request over the network.
-pub(super) async fn call(http: &Http, call: Call, reader: &mut dyn Reader) -> Result<(), EgressError> {
-    // An empty body is never read, so it tells nothing: assume the worse.
-    let taken = Arc::new(AtomicBool::new(call.body.is_empty()));
-    let deadline = call.deadline;
-    let outcome = tokio::time::timeout(deadline, exchange(http, call, &taken, reader)).await;
-    outcome.unwrap_or_else(|_| Err(out_of_time(deadline, taken.load(Ordering::Relaxed))))
+/// A request that is on its way once it is read. What it is made of is in the library's future already, so that a caller's
+/// future, which may wait for half a minute, keeps no copy.
+pub(super) struct Sent {
+    response: ResponseFuture,
+    https: bool,
+    deadline: Duration,
+    max_answer: usize,
+    /// Whether a connection took the request.
+    taken: Arc<AtomicBool>,
+    marks: Option<Marks>,
 }
 
-async fn exchange(
-    http: &Http,
-    call: Call,
-    taken: &Arc<AtomicBool>,
-    reader: &mut dyn Reader,
-) -> Result<(), EgressError> {
-    let (marks, https) = (Marks::of_task(), call.url.target().https);
-    let body = ObservedBody { bytes: Full::new(call.body), taken: Arc::clone(taken), marks: marks.clone() };
+/// Prepares a request over the network.
+pub(super) fn send(http: &Http, call: Call) -> Sent {
+    let Call { method, url, headers, body, deadline, max_answer } = call;
+    // An empty body is never read, so it tells nothing: assume the worse.
+    let taken = Arc::new(AtomicBool::new(body.is_empty()));
+    let marks = Marks::of_task();
+    let body = ObservedBody { bytes: Full::new(body), taken: Arc::clone(&taken), marks: marks.clone() };
     let mut request = http::Request::new(body);
-    *request.method_mut() = call.method;
-    *request.uri_mut() = call.url.uri().clone();
-    *request.headers_mut() = without_framing(call.headers);
+    *request.method_mut() = method;
+    *request.uri_mut() = url.uri().clone();
+    *request.headers_mut() = without_framing(headers);
     request.headers_mut().entry(header::ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-    let sent = http.request(request).await;
-    let mut response = sent.map_err(|error| {
-        EgressError::classify(&error, error.is_connect(), taken.load(Ordering::Relaxed), https)
-    })?;
-    marks.inspect(Marks::answered);
-    if header_bytes(response.headers()) > MAX_ANSWER_HEADER_BYTES as usize {
-        return Err(EgressError::too_large(MAX_ANSWER_HEADER_BYTES as usize));
+    Sent { response: http.request(request), https: url.target().https, deadline, max_answer, taken, marks }
+}
+
+impl Sent {
+    /// Sends it and reads its answer, within its deadline.
+    pub(super) async fn read(&mut self, reader: &mut dyn Reader) -> Result<(), EgressError> {
+        let deadline = self.deadline;
+        let outcome = tokio::time::timeout(deadline, self.exchange(reader)).await;
+        outcome.unwrap_or_else(|_| Err(out_of_time(deadline, self.is_taken())))
     }
-    if response.body().size_hint().lower() > call.max_answer as u64 {
-        return Err(EgressError::too_large(call.max_answer));
+
+    fn is_taken(&self) -> bool {
+        self.taken.load(Ordering::Relaxed)
     }
-    reader.begin(response.status(), response.headers());
-    let mut left = call.max_answer;
-    while let Some(frame) = response.frame().await {
-        let frame = frame.map_err(|error| EgressError::classify(&error, false, true, https))?;
-        // What else there may be are trailers.
-        let Ok(chunk) = frame.into_data() else { continue };
-        let Some(rest) = left.checked_sub(chunk.len()) else {
-            return Err(EgressError::too_large(call.max_answer));
-        };
-        left = rest;
-        if reader.take(&chunk).is_break() {
-            break;
+
+    async fn exchange(&mut self, reader: &mut dyn Reader) -> Result<(), EgressError> {
+        let (https, max_answer) = (self.https, self.max_answer);
+        let mut response = (&mut self.response)
+            .await
+            .map_err(|error| EgressError::classify(&error, error.is_connect(), self.is_taken(), https))?;
+        self.marks.as_ref().inspect(|marks| marks.answered());
+        if header_bytes(response.headers()) > MAX_ANSWER_HEADER_BYTES as usize {
+            return Err(EgressError::too_large(MAX_ANSWER_HEADER_BYTES as usize));
         }
+        if response.body().size_hint().lower() > max_answer as u64 {
+            return Err(EgressError::too_large(max_answer));
+        }
+        reader.begin(response.status(), response.headers());
+        let mut left = max_answer;
+        while let Some(frame) = response.frame().await {
+            let frame = frame.map_err(|error| EgressError::classify(&error, false, true, https))?;
+            // What else there may be are trailers.
+            let Ok(chunk) = frame.into_data() else { continue };
+            left = left.checked_sub(chunk.len()).ok_or_else(|| EgressError::too_large(max_answer))?;
+            if reader.take(&chunk).is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Calls a service inside the process under the same limits.
 pub(super) async fn call_in_process(
     service: Arc<dyn LocalService>,
     call: Call,
-    reader: &mut dyn Reader,
-) -> Result<(), EgressError> {
+) -> Result<Answer, EgressError> {
     let (deadline, max_answer) = (call.deadline, call.max_answer);
     let url = call.url.as_url();
     let mut request = http::Request::new(call.body);
@@ -330,9 +345,7 @@ pub(super) async fn call_in_process(
         return Err(EgressError::too_large(max_answer));
     }
     Marks::of_task().inspect(Marks::answered);
-    reader.begin(parts.status, &parts.headers);
-    let _ = reader.take(&body);
-    Ok(())
+    Ok(Answer { status: parts.status, headers: parts.headers, body })
 }
 
 fn out_of_time(deadline: Duration, written: bool) -> EgressError {

@@ -12,6 +12,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, StatusCode};
 
 use crate::{error::Result, local_http::LocalService, words::words};
@@ -141,12 +142,34 @@ pub struct EgressError {
 
 /// The client. Cheap to clone; clones share their connections.
 #[derive(Clone)]
-pub struct Egress {
+pub struct Egress(Arc<Shared>);
+
+struct Shared {
     config: Arc<EgressConfig>,
     http: client::Http,
     tls: Arc<rustls::ClientConfig>,
     /// Whether the address rule is skipped.
     trusted: bool,
+}
+
+/// A request that was accepted, and is on its way once it is read.
+enum Begun {
+    Network(client::Sent),
+    InProcess(BoxFuture<'static, Result<Answer, EgressError>>),
+}
+
+impl Begun {
+    async fn read(&mut self, reader: &mut dyn Reader) -> Result<(), EgressError> {
+        match self {
+            Self::Network(sent) => sent.read(reader).await,
+            Self::InProcess(answer) => {
+                let Answer { status, headers, body } = answer.await?;
+                reader.begin(status, &headers);
+                let _ = reader.take(&body);
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Egress {
@@ -162,18 +185,19 @@ impl Egress {
     /// checks hosts.
     #[must_use]
     pub fn trusted(&self) -> Self {
-        Self::build(Arc::clone(&self.config), Arc::clone(&self.tls), true)
+        Self::build(Arc::clone(&self.0.config), Arc::clone(&self.0.tls), true)
     }
 
     /// The same client without pooled connections and without TLS sessions to resume. It costs a few kilobytes.
     #[must_use]
     pub fn fresh(&self) -> Self {
-        Self::build(Arc::clone(&self.config), Arc::new(client::without_sessions(&self.tls)), self.trusted)
+        let Shared { config, tls, trusted, .. } = &*self.0;
+        Self::build(Arc::clone(config), Arc::new(client::without_sessions(tls)), *trusted)
     }
 
     fn build(config: Arc<EgressConfig>, tls: Arc<rustls::ClientConfig>, trusted: bool) -> Self {
         let http = client::build(&config, &tls, !trusted);
-        Self { config, http, tls, trusted }
+        Self(Arc::new(Shared { config, http, tls, trusted }))
     }
 
     /// Checks a URL as far as that is possible without resolving its name: at most 2048 bytes, http or https,
@@ -194,10 +218,13 @@ impl Egress {
     ///
     /// # Errors
     /// [`EgressError`], with what is known about whether the request went out.
-    pub async fn send(&self, call: Call) -> Result<Answer, EgressError> {
-        let mut whole = client::Whole::default();
-        self.read(call, &mut whole).await?;
-        Ok(whole.into())
+    pub fn send(&self, call: Call) -> impl Future<Output = Result<Answer, EgressError>> + Send + use<> {
+        let mut begun = self.begin(call);
+        async move {
+            let mut whole = client::Whole::default();
+            begun.as_mut().map_err(|refused| refused.clone())?.read(&mut whole).await?;
+            Ok(whole.into())
+        }
     }
 
     /// Sends one request, and measures its parts. Only a client without pooled connections ([`Egress::fresh`]) opens a
@@ -206,7 +233,7 @@ impl Egress {
     /// # Errors
     /// As [`Egress::send`], with the part in which the request failed.
     pub async fn send_measured(&self, call: Call) -> (Result<Answer, (EgressError, Phase)>, Phases) {
-        let (answer, marks) = phases::Marks::measure(self.send(call)).await;
+        let (answer, marks) = phases::Marks::measure(|| self.send(call)).await;
         let answer = answer.map_err(|error| {
             let phase = marks.failed(error.fault);
             (error, phase)
@@ -219,23 +246,27 @@ impl Egress {
     /// # Errors
     /// As [`Egress::send`]; the reader may have part of the answer then.
     pub async fn read(&self, call: Call, reader: &mut dyn Reader) -> Result<(), EgressError> {
+        self.begin(call)?.read(reader).await
+    }
+
+    fn begin(&self, call: Call) -> Result<Begun, EgressError> {
         let target = call.url.target();
         if let Some(service) = self.in_process(target) {
-            return client::call_in_process(Arc::clone(service), call, reader).await;
+            return Ok(Begun::InProcess(Box::pin(client::call_in_process(Arc::clone(service), call))));
         }
         self.judge(target).map_err(EgressError::blocked)?;
-        client::call(&self.http, call, reader).await
+        Ok(Begun::Network(client::send(&self.0.http, call)))
     }
 
     fn in_process(&self, target: &target::Target) -> Option<&Arc<dyn LocalService>> {
-        let services = &self.config.in_process;
+        let services = &self.0.config.in_process;
         services.get(&target.host).or_else(|| services.get(target.host.strip_suffix('.')?))
     }
 
     /// The part of the address rule that needs no resolver: `Err` is the reason of the refusal.
     fn judge(&self, target: &target::Target) -> Result<(), String> {
         let target::Target { host, address, port, .. } = target;
-        let config = &self.config;
+        let config = &self.0.config;
         // Every resolver knows what `localhost` means (RFC 6761 §6.3); which of the two it returns depends on the machine.
         let known = match address {
             Some(address) => vec![*address],
@@ -244,7 +275,7 @@ impl Egress {
         };
         let is_admitted = config.admits_port(host, *address, *port)
             && (known.is_empty() || known.iter().any(|known| config.admits_address(host, *known, *port)));
-        if self.trusted || is_admitted {
+        if self.0.trusted || is_admitted {
             return Ok(());
         }
         Err(config.refusal(host, *port, known.into_iter()))
@@ -253,6 +284,6 @@ impl Egress {
 
 impl fmt::Debug for Egress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.trusted { "Egress(trusted)" } else { "Egress" })
+        f.write_str(if self.0.trusted { "Egress(trusted)" } else { "Egress" })
     }
 }

@@ -46,7 +46,7 @@ impl ObjectHttp {
     #[expect(clippy::disallowed_methods, reason = "with the resolver and TLS of all others")]
     fn build(egress: &Egress, read_timeout: Duration) -> HubResult<Self> {
         let client = reqwest::Client::builder()
-            .tls_backend_preconfigured((*egress.tls).clone())
+            .tls_backend_preconfigured((*egress.0.tls).clone())
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .referer(false)
@@ -58,7 +58,7 @@ impl ObjectHttp {
             .tcp_nodelay(true)
             .http1_max_headers(client::MAX_ANSWER_HEADERS)
             .http2_max_header_list_size(client::MAX_ANSWER_HEADER_BYTES)
-            .dns_resolver(CheckedResolver::new(&egress.config, false));
+            .dns_resolver(CheckedResolver::new(&egress.0.config, false));
         client.build().map(Self).map_err(Error::internal)
     }
 }

@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use futures_util::FutureExt;
+
 use super::EgressFault;
 use crate::{time::Stopwatch, words::words};
 
@@ -64,11 +66,11 @@ impl Marks {
         MARKS.try_with(Self::clone).ok()
     }
 
-    /// Measures what a request reports while it runs.
-    pub(super) async fn measure<T>(run: impl Future<Output = T>) -> (T, Self) {
+    /// Measures what a request reports while it is made and runs.
+    pub(super) fn measure<F: Future>(make: impl FnOnce() -> F) -> impl Future<Output = (F::Output, Self)> {
         let marks = Self::new();
-        let done = MARKS.scope(marks.clone(), run).await;
-        (done, marks)
+        let run = MARKS.sync_scope(marks.clone(), make);
+        MARKS.scope(marks.clone(), run).map(|done| (done, marks))
     }
 
     fn set(&self, end: impl FnOnce(&mut Ends) -> &mut Option<Duration>) {

@@ -65,7 +65,8 @@ impl<'j> Drafted<'j> {
                     let shown =
                         request::shown(&request.method, &request.url, &request.headers, &request.body);
                     let input = HookInput::on_request(runner.message.clone(), shown.clone());
-                    let Some((ran, report)) = runner.run(plugin, source, manifest, input).await else {
+                    let run = Box::pin(runner.run(plugin, source, manifest, input));
+                    let Some((ran, report)) = run.await else {
                         continue;
                     };
                     let ended = ran.and_then(|mut outcome| {
@@ -133,7 +134,8 @@ async fn on_response(ctx: &WorkContext, answered: Answered<'_>) -> Concluded {
                 state: state_of(&states, plugin),
                 ..HookInput::on_response(runner.message.clone(), shown.clone(), answer)
             };
-            let Some((ran, mut report)) = runner.run(plugin, source, manifest, input).await else { continue };
+            let run = Box::pin(runner.run(plugin, source, manifest, input));
+            let Some((ran, mut report)) = run.await else { continue };
             match ran {
                 Ok(mut outcome) => {
                     replies.extend(reply::taken(plugin, &mut outcome, Some((head, body))));

@@ -18,6 +18,7 @@ use crate::{
     bots::credentials,
     channels::{ChannelOptions, ChannelRecord},
     config::{HubConfig, MediaLimits},
+    context::Context,
     delivery::{supervisor::Supervisor, work_store::WorkContext},
     egress::{Egress, EgressConfig},
     filter::Filter,
@@ -192,7 +193,7 @@ impl<'d> Run<'d> {
         endpoint.set(Some(Target { world: self.world.clone(), clock: clock.clone(), node }));
         let chat: Arc<dyn Network> = Arc::new(Chat { world: self.world.clone(), clock: clock.clone() });
         let small = self.random.below(4) == 0;
-        let ctx = WorkContext {
+        let ctx: WorkContext = Arc::new(Context {
             store: Arc::new(ModelStore {
                 world: self.world.clone(),
                 node,
@@ -219,7 +220,7 @@ impl<'d> Run<'d> {
             node: crate::node::Node { violations: self.violations.clone(), ..Default::default() },
             clock,
             random,
-        };
+        });
         self.world.lock().note(format_args!("n{node} starts"));
         let tasks = Tasks::new();
         let entered = runtime.enter();

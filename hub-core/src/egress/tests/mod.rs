@@ -119,7 +119,7 @@ async fn fault(egress: &Egress, call: Call) -> (EgressFault, bool, String) {
 #[test]
 fn clients_share_what_was_read_of_the_machine() {
     let first = open();
-    let provider = |client: &Egress| Arc::clone(client.tls.crypto_provider());
+    let provider = |client: &Egress| Arc::clone(client.0.tls.crypto_provider());
     for other in [first.trusted(), first.fresh(), first.fresh().fresh()] {
         assert!(Arc::ptr_eq(&provider(&first), &provider(&other)));
     }

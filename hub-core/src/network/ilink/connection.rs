@@ -75,7 +75,9 @@ impl IlinkConnection {
         if body.get("base_info").is_none() {
             body["base_info"] = self.transport.base_info();
         }
-        self.transport.post(endpoint, endpoint.url(base), Some(&self.token), body, deadline).await
+        let sent = self.transport.post(endpoint, &endpoint.url(base), Some(&self.token), &body, deadline)?;
+        drop(body);
+        sent.await
     }
 
     /// Asks where a file may be uploaded.

@@ -57,7 +57,7 @@ impl Login<'_> {
         let tokens: Vec<&str> = known.iter().take(MAX_KNOWN).map(Secret::expose).collect();
         let body = json!({ "local_token_list": tokens });
         let deadline = self.transport.config().timeouts.login_code;
-        let reply = self.transport.post(Endpoint::BeginLogin, url, None, body, deadline).await?;
+        let reply = self.transport.post(Endpoint::BeginLogin, &url, None, &body, deadline)?.await?;
         let (qrcode, qr_text) = read_code(&reply)?;
         let notes = Notes { qrcode, base: base.to_string(), code: None, wrong: false };
         Ok(LoginPrompt { qr_text, state: notes.into(), lives: CODE_LIFE })
@@ -94,7 +94,7 @@ impl Login<'_> {
             url.query_pairs_mut().append_pair("verify_code", code);
         }
         let deadline = wait.min(self.transport.config().timeouts.login_status);
-        self.transport.get(Endpoint::LoginStatus, url, deadline).await
+        self.transport.get(Endpoint::LoginStatus, &url, deadline)?.await
     }
 }
 

@@ -9,6 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use data_encoding::BASE64;
+use futures_util::TryFutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::{Value, json};
 use url::Url;
@@ -101,14 +102,15 @@ impl Transport {
         *self.egress.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
     }
 
-    pub(super) async fn post(
+    /// Prepares a call. What it is made of is dropped before its answer is waited for, half a minute in case of a poll.
+    pub(super) fn post(
         &self,
         endpoint: Endpoint,
-        url: Url,
+        url: &Url,
         token: Option<&Secret>,
-        body: Value,
+        body: &Value,
         deadline: Duration,
-    ) -> Result<Reply, EgressError> {
+    ) -> Result<impl Future<Output = Result<Reply, EgressError>> + use<>, EgressError> {
         let mut headers = self.app_headers();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert("authorizationtype", HeaderValue::from_static("ilink_bot_token"));
@@ -116,18 +118,17 @@ impl Transport {
         if let Some(token) = token {
             headers.insert(header::AUTHORIZATION, bearer(token)?);
         }
-        // A poll waits for half a minute: meanwhile it keeps the text alone.
-        let body = into_text(body);
-        self.exchange(endpoint, Method::POST, url, headers, body, deadline).await
+        self.prepare(endpoint, Method::POST, url, headers, body.to_string().into(), deadline)
     }
 
-    pub(super) async fn get(
+    /// As [`post`](Self::post), without a login.
+    pub(super) fn get(
         &self,
         endpoint: Endpoint,
-        url: Url,
+        url: &Url,
         deadline: Duration,
-    ) -> Result<Reply, EgressError> {
-        self.exchange(endpoint, Method::GET, url, self.app_headers(), Bytes::new(), deadline).await
+    ) -> Result<impl Future<Output = Result<Reply, EgressError>> + use<>, EgressError> {
+        self.prepare(endpoint, Method::GET, url, self.app_headers(), Bytes::new(), deadline)
     }
 
     /// A call to the CDN: none of the API's headers, no login.
@@ -145,20 +146,19 @@ impl Transport {
         egress.send(Call { method, url, headers, body, deadline, max_answer }).await
     }
 
-    async fn exchange(
+    fn prepare(
         &self,
         endpoint: Endpoint,
         method: Method,
-        url: Url,
+        url: &Url,
         headers: HeaderMap,
         body: Bytes,
         deadline: Duration,
-    ) -> Result<Reply, EgressError> {
+    ) -> Result<impl Future<Output = Result<Reply, EgressError>> + use<>, EgressError> {
         let egress = self.egress();
         let url = egress.check_url(url.as_str()).map_err(|error| unsendable(error.message()))?;
-        let max_answer = endpoint.max_answer();
-        let call = Call { method, url, headers, body, deadline, max_answer };
-        egress.send(call).await.map(|answer| Reply::new(endpoint, &answer))
+        let call = Call { method, url, headers, body, deadline, max_answer: endpoint.max_answer() };
+        Ok(egress.send(call).map_ok(move |answer| Reply::new(endpoint, &answer)))
     }
 
     fn egress(&self) -> Egress {
@@ -185,12 +185,6 @@ impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Transport")
     }
-}
-
-fn into_text(body: Value) -> Bytes {
-    let text = body.to_string();
-    drop(body);
-    text.into()
 }
 
 /// Inserts a configured value; one that HTTP cannot carry is left out.
