@@ -7,7 +7,7 @@
 //! HUB_TEST_KILL_CYCLES=1000 cargo test -p hub-tests crash::kill::     # kills per database
 //! HUB_TEST_DRAIN_CYCLES=100 cargo test -p hub-tests crash::drain::
 //! HUB_TEST_OUTAGES=60 cargo test -p hub-tests crash::postgres::
-//! HUB_TEST_RATE=500 …                                                 # messages per second, 48 by default
+//! HUB_TEST_RATE=500 …                                                 # messages per second, 48 by default; 400 in bursts
 //! HUB_TEST_SEED=42 …                                                  # the same kill times and messages
 //! ```
 

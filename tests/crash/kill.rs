@@ -1,12 +1,13 @@
 //! SIGKILL under load, again and again: nothing acknowledged is lost, nothing is made up or reordered, and each crash
 //! repeats at most what was in flight.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use hub_core::{secret::Secret, store::StoreConfig, time::Clock};
-use sqlx::{Connection, PgConnection};
+use sqlx::{Connection, PgConnection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use super::{
+    load::Load,
     number,
     server::Server,
     stage::{IN_FLIGHT, Stage},
@@ -18,7 +19,19 @@ const LIFE: (u64, u64) = (200, 5_000);
 
 #[tokio::test]
 async fn nothing_is_lost_on_sqlite() {
-    kill_often("kill -9 on SQLite", None, number("HUB_TEST_KILL_CYCLES", 14)).await;
+    let test = "kill -9 on SQLite";
+    kill_often(test, Stage::open(test, None).await, number("HUB_TEST_KILL_CYCLES", 14)).await;
+}
+
+/// When the process is killed, messages are in the log alone. A release build with `HUB_TEST_RATE=2000` fills it.
+#[tokio::test]
+async fn nothing_is_lost_of_the_commit_log() {
+    let test = "kill -9 with messages in the commit log";
+    let opened = Stage::open_for(test, Load::of_bursts()).await;
+    let logs = kill_often(test, opened, number("HUB_TEST_KILL_CYCLES", 8)).await;
+    let report = format!("{test}: bytes in the log after each kill: {logs:?}\n");
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), report.as_bytes());
+    assert!(logs.iter().any(|bytes| *bytes > 0), "{report}");
 }
 
 #[tokio::test]
@@ -27,17 +40,19 @@ async fn nothing_is_lost_on_postgres() {
     let StoreConfig::Postgres(url) = server.create_database().await else {
         panic!("it makes such databases")
     };
-    kill_often("kill -9 on PostgreSQL", Some(url.clone()), number("HUB_TEST_KILL_CYCLES", 6)).await;
+    let test = "kill -9 on PostgreSQL";
+    let opened = Stage::open(test, Some(url.clone())).await;
+    kill_often(test, opened, number("HUB_TEST_KILL_CYCLES", 6)).await;
     server.drop_database(&StoreConfig::Postgres(url)).await;
 }
 
-async fn kill_often(test: &str, database: Option<Secret>, cycles: u64) {
+/// Returns how many bytes the commit log of a SQLite file had after each kill.
+async fn kill_often(test: &str, (mut stage, mut server): (Stage, Server), cycles: u64) -> Vec<i64> {
     let clock = Clock::system();
-    let (mut stage, mut server) = Stage::open(test, database.clone()).await;
     let url = server.ready().await;
     stage.moved(Some(url));
     stage.start();
-    let mut unready = 0;
+    let (mut unready, mut logs) = (0, Vec::new());
     for _ in 0..cycles {
         let life = Duration::from_millis(LIFE.0 + stage.random.below(LIFE.1 - LIFE.0));
         let dies_at = clock.instant() + life;
@@ -49,8 +64,9 @@ async fn kill_often(test: &str, database: Option<Secret>, cycles: u64) {
         clock.sleep_until(dies_at).await;
         server.process.kill().await;
         stage.crashed();
-        if let Some(url) = &database {
-            leases_run_out(url).await;
+        match &stage.home.database {
+            Some(url) => leases_run_out(url).await,
+            None => logs.push(log_of(&stage.home.folder.join("hub.db")).await),
         }
         server = Server::spawn(&stage.home);
     }
@@ -60,6 +76,17 @@ async fn kill_often(test: &str, database: Option<Secret>, cycles: u64) {
     let _ = std::io::Write::write_all(&mut std::io::stderr(), report.as_bytes());
     let stage = stage.settle(IN_FLIGHT).await;
     stage.close(server).await;
+    logs
+}
+
+/// The size of a file's commit log in bytes. Nothing of the file is changed, as a start after the kill is to find it.
+async fn log_of(file: &Path) -> i64 {
+    let file = SqliteConnectOptions::new().filename(file).read_only(true);
+    let mut file = SqliteConnection::connect_with(&file).await.unwrap();
+    let bytes = sqlx::query_scalar("SELECT COALESCE(SUM(LENGTH(entry)), 0) FROM commit_log");
+    let bytes = bytes.fetch_one(&mut file).await.unwrap();
+    file.close().await.unwrap();
+    bytes
 }
 
 /// What half a minute of waiting does: no one holds the bots of a dead node any more.

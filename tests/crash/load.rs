@@ -11,50 +11,83 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use super::{
-    sinks::{Books, SINKS},
-    stage::Bot,
+    number,
+    sinks::{Books, SILENT, SINKS},
+    stage::{BOTS, Bot},
     upstream::Upstream,
 };
 use crate::support::http::Caller;
 
 /// People who write at the same time to one bot.
 const PEOPLE: u64 = 6;
-/// Messages of a person, who then falls silent: a person may be written to twelve times in five minutes, and is, by
-/// replies and sends.
-const WORDS: u64 = 16;
 /// Programs that send, each to people of its own.
-pub const PROGRAMS: usize = 3;
+const PROGRAMS: usize = 3;
 /// Sends of a program to one person.
 const SENDS: usize = 2;
+
+/// Who writes how, and to whom.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// The channels of each bot.
+    pub sinks: &'static [&'static str],
+    /// Programs that send.
+    pub programs: usize,
+    /// Messages that people write to a bot per second.
+    pub rate: u64,
+    /// How many of them come at once.
+    pub burst: u64,
+    /// Messages of a person, who then falls silent.
+    pub words: u64,
+}
+
+impl Load {
+    /// Messages, replies and sends of every kind, one after the other.
+    pub fn of_everything() -> Self {
+        let rate = number("HUB_TEST_RATE", 48) / BOTS as u64;
+        // A person may be written to twelve times in five minutes, and is, by replies and sends.
+        Self { sinks: &SINKS, programs: PROGRAMS, rate, burst: 1, words: 16 }
+    }
+
+    /// Many messages at once, of which nothing is read until they are delivered: on SQLite they are in the commit log alone
+    /// for a while.
+    pub fn of_bursts() -> Self {
+        let rate = number("HUB_TEST_RATE", 400) / BOTS as u64;
+        // The name of a new person is looked up in the tables, which flushes the log.
+        Self { sinks: &SILENT, programs: 0, rate, burst: 500, words: 1_000 }
+    }
+}
 
 /// People who write to one bot.
 pub struct People {
     pub bot: Bot,
+    pub load: Load,
     pub upstream: Upstream,
     pub books: Arc<Mutex<Books>>,
     pub random: Random,
-    pub pause: Duration,
 }
 
 impl People {
     pub async fn write(self, wanted: watch::Receiver<bool>) {
         let mut words: Vec<(u64, u64)> = (0..PEOPLE).map(|person| (person, 0)).collect();
         let mut next_person = PEOPLE;
+        let pause = Duration::from_micros(1_000_000 * self.load.burst / self.load.rate.max(1));
         while *wanted.borrow() {
-            let place = usize::try_from(self.random.below(PEOPLE)).unwrap();
-            let (person, said) = words[place];
-            let (person, text) = (self.person(person), self.text(person, said));
-            {
-                let mut books = self.books.lock().unwrap();
-                books.inbound.sent(&person, &text, &SINKS, Repeats::AfterCrashes);
-                self.upstream.sim.say(&self.bot.wx_id, Some(&person), &text).unwrap();
+            for _ in 0..self.load.burst {
+                let place = usize::try_from(self.random.below(PEOPLE)).unwrap();
+                let (person, said) = words[place];
+                let (person, text) = (self.person(person), self.text(person, said));
+                {
+                    let mut books = self.books.lock().unwrap();
+                    books.inbound.sent(&person, &text, self.load.sinks, Repeats::AfterCrashes);
+                    self.upstream.sim.say(&self.bot.wx_id, Some(&person), &text).unwrap();
+                }
+                words[place].1 += 1;
+                if words[place].1 == self.load.words {
+                    words[place] = (next_person, 0);
+                    next_person += 1;
+                }
             }
-            words[place].1 += 1;
-            if words[place].1 == WORDS {
-                words[place] = (next_person, 0);
-                next_person += 1;
-            }
-            Clock::system().sleep(self.pause).await;
+            Clock::system().sleep(pause).await;
         }
     }
 

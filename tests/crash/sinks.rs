@@ -24,6 +24,8 @@ use super::upstream::Upstream;
 
 /// The channels, and the paths of their webhooks; one has a model instead, and one a program.
 pub const SINKS: [&str; 5] = ["plain", "flaky", "answering", MODEL, ILINK];
+/// Of these, the ones that no reply comes from.
+pub const SILENT: [&str; 2] = ["plain", "flaky"];
 /// The channel with a program that speaks the protocol of the network.
 pub const ILINK: &str = "ilink";
 /// The channel with a model, and where its endpoint is.

@@ -21,7 +21,7 @@ use tokio::sync::watch;
 
 use super::{
     ilink::Follower,
-    load::{PROGRAMS, People, Program},
+    load::{Load, People, Program},
     number,
     server::{Home, Server},
     sinks::{Books, ILINK, MODEL, SINKS, Sinks},
@@ -37,7 +37,7 @@ use crate::{
 pub const IN_FLIGHT: usize = 8 * SINKS.len() * BOTS + MAX_ANSWERED;
 /// `max_in_flight` by default.
 const MAX_ANSWERED: usize = 128;
-const BOTS: usize = 2;
+pub const BOTS: usize = 2;
 /// How long everything that is under way may take in the end.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(90);
 
@@ -61,7 +61,8 @@ pub struct Stage {
     origin: String,
     url: Arc<watch::Sender<Option<String>>>,
     wanted: Arc<watch::Sender<bool>>,
-    load: Tasks,
+    load: Load,
+    writers: Tasks,
     /// Programs that receive as long as the stage is there.
     followers: Tasks,
     refusals: Arc<Mutex<Vec<String>>>,
@@ -91,7 +92,14 @@ impl Stage {
     pub async fn open(test: &str, database: Option<hub_core::secret::Secret>) -> (Self, Server) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hub");
-        Self::open_in(test, database, path, folder).await
+        Self::open_in(test, database, path, folder, Load::of_everything()).await
+    }
+
+    /// As [`open`](Self::open), for another load.
+    pub async fn open_for(test: &str, load: Load) -> (Self, Server) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hub");
+        Self::open_in(test, None, path, folder, load).await
     }
 
     /// As [`open`](Self::open), with the data in this folder.
@@ -100,6 +108,7 @@ impl Stage {
         database: Option<hub_core::secret::Secret>,
         path: std::path::PathBuf,
         folder: tempfile::TempDir,
+        load: Load,
     ) -> (Self, Server) {
         let seed = seed(test);
         let origin = format!("{test}: HUB_TEST_SEED={seed}, commit {}", commit());
@@ -120,7 +129,8 @@ impl Stage {
             origin,
             url: Arc::new(watch::Sender::new(Some(url))),
             wanted: Arc::new(watch::Sender::new(true)),
-            load: Tasks::new(),
+            load,
+            writers: Tasks::new(),
             followers: Tasks::new(),
             refusals: Arc::default(),
             _folder: folder,
@@ -142,7 +152,7 @@ impl Stage {
         })
         .await;
         let mut channels = HashMap::new();
-        for sink in SINKS {
+        for sink in self.load.sinks.iter().copied() {
             let model = json!({
                 "name": sink,
                 "ai": {
@@ -193,18 +203,17 @@ impl Stage {
 
     /// Starts everyone.
     pub fn start(&self) {
-        let rate = number("HUB_TEST_RATE", 48).max(1);
         for bot in &self.bots {
             let people = People {
                 bot: bot.clone(),
+                load: self.load,
                 upstream: self.upstream.clone(),
                 books: Arc::clone(&self.sinks.books),
                 random: self.random.clone(),
-                pause: Duration::from_micros(1_000_000 * BOTS as u64 / rate),
             };
-            self.load.spawn("people", people.write(self.wanted.subscribe()));
+            self.writers.spawn("people", people.write(self.wanted.subscribe()));
         }
-        for number in 0..PROGRAMS {
+        for number in 0..self.load.programs {
             let program = Program {
                 number,
                 bots: self.bots.clone(),
@@ -214,14 +223,19 @@ impl Stage {
                 url: self.url.subscribe(),
                 refusals: Arc::clone(&self.refusals),
             };
-            self.load.spawn("program", program.send(self.wanted.subscribe()));
+            self.writers.spawn("program", program.send(self.wanted.subscribe()));
         }
     }
 
     /// One word of a person.
     pub fn say(&self, bot: &Bot, person: &str, text: &str) {
         let mut books = self.books();
-        books.inbound.sent(&format!("{person} of {}", bot.wx_id), text, &SINKS, Repeats::AfterCrashes);
+        books.inbound.sent(
+            &format!("{person} of {}", bot.wx_id),
+            text,
+            self.load.sinks,
+            Repeats::AfterCrashes,
+        );
         self.upstream.sim.say(&bot.wx_id, Some(person), text).unwrap();
     }
 
@@ -326,7 +340,7 @@ impl Stage {
     /// Ends the load, waits until nothing is under way, closes the books and compares them. The server runs.
     pub async fn settle(self, in_flight: usize) -> Self {
         self.wanted.send_replace(false);
-        assert!(self.load.wait(&Clock::system(), TEST_TIMEOUT).await, "the programs do not end");
+        assert!(self.writers.wait(&Clock::system(), TEST_TIMEOUT).await, "the programs do not end");
         let (mut state, mut unknown) = ((0, 0, 0, 0), HashSet::new());
         for round in 0..TEST_TIMEOUT.as_millis() / 100 {
             state = self.under_way(&unknown);

@@ -18,6 +18,7 @@ use serde_json::json;
 use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use super::{
+    load::Load,
     server::Server,
     stage::{IN_FLIGHT, Stage, TEST_TIMEOUT},
 };
@@ -90,7 +91,8 @@ async fn a_full_disk_stops_writes_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_owned();
     let disk = Disk::mount(&path);
-    let (mut stage, mut server) = Stage::open_in("full disk", None, path.join("hub"), folder).await;
+    let (mut stage, mut server) =
+        Stage::open_in("full disk", None, path.join("hub"), folder, Load::of_everything()).await;
     let url = server.ready().await;
     stage.moved(Some(url));
     stage.start();
@@ -171,7 +173,8 @@ async fn a_read_only_folder_and_a_damaged_file_are_refused_at_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_owned();
     let disk = Disk::mount(&path);
-    let (mut stage, server) = Stage::open_in("start", None, path.join("hub"), folder).await;
+    let (mut stage, server) =
+        Stage::open_in("start", None, path.join("hub"), folder, Load::of_everything()).await;
     let (ended, log) = server.process.terminate().await;
     assert!(ended.success(), "{log}");
     if let Some(disk) = &disk {
