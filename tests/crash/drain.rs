@@ -9,11 +9,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use super::{
-    number,
-    server::Server,
-    stage::{IN_FLIGHT, Stage},
-};
+use super::{number, server::Server, stage::Stage};
 
 /// Shortest and longest life of a process, in milliseconds.
 const LIFE: (u64, u64) = (300, 2_000);
@@ -86,6 +82,7 @@ async fn a_second_sigterm_ends_it_at_once_and_loses_nothing() {
     let mut server = Server::spawn(&stage.home);
     let url = server.ready().await;
     stage.moved(Some(url));
-    let stage = stage.settle(IN_FLIGHT).await;
+    let in_flight = stage.in_flight();
+    let stage = stage.settle(in_flight).await;
     stage.close(server).await;
 }

@@ -6,12 +6,7 @@ use std::{path::Path, time::Duration};
 use hub_core::{secret::Secret, store::StoreConfig, time::Clock};
 use sqlx::{Connection, PgConnection, SqliteConnection, sqlite::SqliteConnectOptions};
 
-use super::{
-    load::Load,
-    number,
-    server::Server,
-    stage::{IN_FLIGHT, Stage},
-};
+use super::{load::Load, number, server::Server, stage::Stage};
 use crate::support::postgres;
 
 /// Shortest and longest life of a process, in milliseconds.
@@ -27,7 +22,7 @@ async fn nothing_is_lost_on_sqlite() {
 #[tokio::test]
 async fn nothing_is_lost_of_the_commit_log() {
     let test = "kill -9 with messages in the commit log";
-    let opened = Stage::open_for(test, Load::of_bursts()).await;
+    let opened = Stage::open_for(test, None, Load::of_bursts()).await;
     let logs = kill_often(test, opened, number("HUB_TEST_KILL_CYCLES", 8)).await;
     let report = format!("{test}: bytes in the log after each kill: {logs:?}\n");
     let _ = std::io::Write::write_all(&mut std::io::stderr(), report.as_bytes());
@@ -74,7 +69,8 @@ async fn kill_often(test: &str, (mut stage, mut server): (Stage, Server), cycles
     stage.moved(Some(url));
     let report = format!("{test}: {cycles} kills, {unready} of them before it was ready\n");
     let _ = std::io::Write::write_all(&mut std::io::stderr(), report.as_bytes());
-    let stage = stage.settle(IN_FLIGHT).await;
+    let in_flight = stage.in_flight();
+    let stage = stage.settle(in_flight).await;
     stage.close(server).await;
     logs
 }

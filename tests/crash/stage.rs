@@ -17,7 +17,7 @@ use super::{
     load::{Load, People, Program},
     number,
     server::{Home, Server},
-    sinks::{Books, ILINK, MODEL, SINKS, Sinks},
+    sinks::{Books, ILINK, MODEL, Sinks},
     upstream::Upstream,
 };
 use crate::{
@@ -27,9 +27,6 @@ use crate::{
 
 mod settle;
 
-/// What a crash may repeat: requests to receivers at a time, eight per channel, as its default says, and those answered
-/// whose outcome is not stored yet.
-pub const IN_FLIGHT: usize = 8 * SINKS.len() * BOTS + MAX_ANSWERED;
 /// `max_in_flight` by default.
 const MAX_ANSWERED: usize = 128;
 pub const BOTS: usize = 2;
@@ -85,16 +82,18 @@ fn commit() -> String {
 impl Stage {
     /// A server that has its user, bots and channels, and runs.
     pub async fn open(test: &str, database: Option<hub_core::secret::Secret>) -> (Self, Server) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("hub");
-        Self::open_in(test, database, path, folder, Load::of_everything()).await
+        Self::open_for(test, database, Load::of_everything()).await
     }
 
     /// As [`open`](Self::open), for another load.
-    pub async fn open_for(test: &str, load: Load) -> (Self, Server) {
+    pub async fn open_for(
+        test: &str,
+        database: Option<hub_core::secret::Secret>,
+        load: Load,
+    ) -> (Self, Server) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hub");
-        Self::open_in(test, None, path, folder, load).await
+        Self::open_in(test, database, path, folder, load).await
     }
 
     /// As [`open`](Self::open), with the data in this folder.
@@ -220,6 +219,12 @@ impl Stage {
             };
             self.writers.spawn("program", program.send(self.wanted.subscribe()));
         }
+    }
+
+    /// What a crash may repeat: requests to receivers at a time, eight per channel, as its default says, and those
+    /// answered whose outcome is not stored yet.
+    pub fn in_flight(&self) -> usize {
+        8 * self.load.sinks.len() * BOTS + MAX_ANSWERED
     }
 
     /// One word of a person.

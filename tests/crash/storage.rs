@@ -20,7 +20,7 @@ use sqlx::{Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use super::{
     load::Load,
     server::Server,
-    stage::{IN_FLIGHT, Stage, TEST_TIMEOUT},
+    stage::{Stage, TEST_TIMEOUT},
 };
 use crate::support::{http::until, process::Process, strace::Tampering};
 
@@ -164,7 +164,8 @@ async fn an_io_error_ends_the_process_and_loses_nothing() {
         let url = server.ready().await;
         stage.moved(Some(url));
     }
-    let stage = stage.settle(IN_FLIGHT).await;
+    let in_flight = stage.in_flight();
+    let stage = stage.settle(in_flight).await;
     stage.close(server).await;
 }
 

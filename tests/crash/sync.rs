@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
 
-use super::stage::{IN_FLIGHT, Stage};
+use super::stage::Stage;
 use crate::support::{http::until, postgres, strace::Tampering};
 
 /// How much longer a sync takes, in milliseconds, and the same for strace, in microseconds.
@@ -25,7 +25,8 @@ async fn nothing_is_acknowledged_before_it_is_synced_on_sqlite() {
         acknowledge_slowly(&stage).await;
         assert_synced(&slow.detach().await);
     }
-    let stage = stage.settle(IN_FLIGHT).await;
+    let in_flight = stage.in_flight();
+    let stage = stage.settle(in_flight).await;
     stage.close(server).await;
 }
 
@@ -48,7 +49,8 @@ async fn nothing_is_acknowledged_before_it_is_synced_on_postgres() {
         acknowledge_slowly(&stage).await;
         assert_synced(&slow.detach().await);
     }
-    let stage = stage.settle(IN_FLIGHT).await;
+    let in_flight = stage.in_flight();
+    let stage = stage.settle(in_flight).await;
     stage.close(server).await;
 }
 

@@ -65,10 +65,9 @@ impl<'j> Drafted<'j> {
                     let shown =
                         request::shown(&request.method, &request.url, &request.headers, &request.body);
                     let input = HookInput::on_request(runner.message.clone(), shown.clone());
+                    // Boxed here and below, since the tasks of all deliveries would be larger by a run.
                     let run = Box::pin(runner.run(plugin, source, manifest, input));
-                    let Some((ran, report)) = run.await else {
-                        continue;
-                    };
+                    let Some((ran, report)) = run.await else { continue };
                     let ended = ran.and_then(|mut outcome| {
                         prepared.keep(plugin, &mut outcome);
                         after_request(outcome, &shown, runner.reach(manifest))
