@@ -161,8 +161,7 @@ impl<K> Hash for Id<K> {
 
 impl<K: Kind> fmt::Display for Id<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(K::PREFIX)?;
-        self.0.fmt(f)
+        f.write_str(self.text().as_str())
     }
 }
 
@@ -182,15 +181,15 @@ impl<K: Kind> FromStr for Id<K> {
     fn from_str(text: &str) -> Result<Self, Error> {
         let not_found = || Error::not_found(K::NOUN);
         let digits = text.strip_prefix(K::PREFIX).ok_or_else(not_found)?;
-        let id = Ulid::from_string(digits).map_err(|_| not_found())?;
+        let id = Self(Ulid::from_string(digits).map_err(|_| not_found())?, PhantomData);
         // The decoder is lenient (lower case, an overflowing first digit); identity is the exact text.
-        if id.to_string() == digits { Ok(Self(id, PhantomData)) } else { Err(not_found()) }
+        if id.text().as_str() == text { Ok(id) } else { Err(not_found()) }
     }
 }
 
 impl<K: Kind> Serialize for Id<K> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(self.text().as_str())
     }
 }
 

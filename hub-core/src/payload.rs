@@ -81,11 +81,11 @@ pub struct Payload<'a> {
     /// Unix seconds.
     pub timestamp: i64,
     /// The bot that received it.
-    pub bot_id: String,
+    pub bot_id: BotId,
     /// The channel that delivers it.
-    pub channel_id: String,
+    pub channel_id: ChannelId,
     /// The message's id: the same on every attempt, and on every channel that received the message.
-    pub id: String,
+    pub id: MessageId,
     /// Parts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<Box<RawValue>>,
@@ -125,9 +125,9 @@ impl<'a> Payload<'a> {
             context_token: content.context_token.as_ref().map_or("", |token| token.expose()),
             msg_type: content.kind.msg_type(),
             timestamp: content.sent_at.as_seconds(),
-            bot_id: bot_id.to_string(),
-            channel_id: channel_id.to_string(),
-            id: content.message_id.to_string(),
+            bot_id,
+            channel_id,
+            id: content.message_id,
             items,
             media,
             quoted: content.quote.as_ref(),

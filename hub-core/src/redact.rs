@@ -1,6 +1,6 @@
 //! What a [trace](crate::traces) may contain of a request and its response.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use http::{HeaderMap, HeaderName};
 use url::Url;
@@ -57,9 +57,32 @@ const CREDENTIAL_WORDS: [&str; 12] =
 /// Takes secrets out of what is kept about a delivery.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
-    /// Every spelling of every secret, longest first.
-    needles: Vec<Arc<Secret>>,
+    /// Longest first: a secret may be part of another one.
+    needles: Vec<Arc<Needle>>,
     custom_header: Option<HeaderName>,
+}
+
+/// A secret that is looked for.
+#[derive(Debug)]
+struct Needle {
+    secret: Secret,
+    /// Made for the first text that is long enough: most texts of an attempt are headers, and shorter than a token.
+    spellings: OnceLock<Vec<Secret>>,
+}
+
+impl Needle {
+    fn new(secret: &Secret) -> Self {
+        Self { secret: secret.clone(), spellings: OnceLock::new() }
+    }
+
+    /// What may be in a text, longest first.
+    fn spellings(&self, text: &str) -> &[Secret] {
+        // None is shorter than the secret itself.
+        if text.len() < self.secret.expose().len() {
+            return &[];
+        }
+        self.spellings.get_or_init(|| spellings(&self.secret))
+    }
 }
 
 impl Redactor {
@@ -71,9 +94,9 @@ impl Redactor {
     /// A redactor that knows these secrets too.
     pub(crate) fn with<'a>(&self, secrets: impl IntoIterator<Item = &'a Secret>) -> Self {
         let mut needles = self.needles.clone();
-        needles.extend(secrets.into_iter().flat_map(spellings).map(Arc::new));
-        // A secret may be part of another one.
-        needles.sort_by_key(|needle| std::cmp::Reverse(needle.expose().len()));
+        let long = secrets.into_iter().filter(|secret| secret.expose().len() >= MIN_SECRET);
+        needles.extend(long.map(|secret| Arc::new(Needle::new(secret))));
+        needles.sort_by_key(|needle| std::cmp::Reverse(needle.secret.expose().len()));
         Self { needles, custom_header: self.custom_header.clone() }
     }
 
@@ -84,14 +107,18 @@ impl Redactor {
 
     /// Whether a body has nothing to mask.
     pub(crate) fn is_clean(&self, body: &[u8]) -> bool {
-        let is_in = |text: &str| self.needles.iter().any(|needle| text.contains(needle.expose()));
-        std::str::from_utf8(body).is_ok_and(|text| !is_in(text))
+        std::str::from_utf8(body).is_ok_and(|text| {
+            let mut spellings = self.needles.iter().flat_map(|needle| needle.spellings(text));
+            !spellings.any(|spelling| text.contains(spelling.expose()))
+        })
     }
 
     fn masked(&self, mut text: String) -> String {
         for needle in &self.needles {
-            if text.contains(needle.expose()) {
-                text = text.replace(needle.expose(), MASK);
+            for spelling in needle.spellings(&text) {
+                if text.contains(spelling.expose()) {
+                    text = text.replace(spelling.expose(), MASK);
+                }
             }
         }
         text
@@ -137,17 +164,15 @@ impl Redactor {
     }
 }
 
-/// A secret as it is, and as it looks inside a JSON text and inside a URL.
+/// A secret as it is, and as it looks inside a JSON text and inside a URL, longest first.
 fn spellings(secret: &Secret) -> Vec<Secret> {
     let text = secret.expose();
-    if text.len() < MIN_SECRET {
-        return Vec::new();
-    }
     let mut spellings = vec![text.to_owned()];
     if let Ok(quoted) = serde_json::to_string(text) {
         spellings.push(quoted[1..quoted.len() - 1].to_owned());
     }
     spellings.push(url::form_urlencoded::byte_serialize(text.as_bytes()).collect());
+    spellings.sort_by_key(|spelling| std::cmp::Reverse(spelling.len()));
     spellings.dedup();
     spellings.into_iter().map(Secret::new).collect()
 }

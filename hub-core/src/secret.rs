@@ -232,7 +232,7 @@ impl Sealed {
 
     /// The same, for the row of a message.
     pub(crate) fn of_contact(&self) -> Self {
-        Self(format!("{}{OF_CONTACT}", self.0))
+        Self([&self.0, OF_CONTACT].concat())
     }
 
     /// Whether it is in the row of a message and was sealed for the row of the sender's contact.
@@ -309,10 +309,9 @@ impl Sealer {
     pub fn seal(&self, place: &str, secret: &Secret) -> Sealed {
         let nonce: [u8; 24] = self.random.bytes();
         let payload = Payload { msg: secret.expose().as_bytes(), aad: place.as_bytes() };
-        let mut bytes = nonce.to_vec();
         let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload);
-        bytes.extend(sealed.expect("texts are far below the cipher's limit of 256 GiB"));
-        Sealed(format!("v1.{}.{}", self.key_id, BASE64.encode(&bytes)))
+        let sealed = sealed.expect("texts are far below the cipher's limit of 256 GiB");
+        Sealed(["v1.", &self.key_id, ".", &BASE64.encode(&[&nonce[..], &sealed].concat())].concat())
     }
 
     /// Opens what [`Sealer::seal`] made for the same place.

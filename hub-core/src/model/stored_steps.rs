@@ -47,7 +47,7 @@ impl<'s> From<&'s Step> for Stored<'s> {
 
 /// The array of steps that is stored.
 pub(crate) fn steps_array(steps: &[Step]) -> String {
-    format!("[{}]", steps_text(steps))
+    ["[", &steps_text(steps), "]"].concat()
 }
 
 /// Steps as the text that is appended to a stored array: without its brackets.
