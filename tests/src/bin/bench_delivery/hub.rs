@@ -47,6 +47,12 @@ pub struct Hub {
 }
 
 impl Setup {
+    /// Bytes of the database, where it is a file.
+    pub fn database_size(&self) -> Option<u64> {
+        let file = self.folder.join("hub.db").metadata();
+        file.ok().filter(|_| self.database_url.is_none()).map(|file| file.len())
+    }
+
     /// Starts the hub and waits until each of its nodes is ready.
     pub async fn start(&self) -> Result<Hub> {
         let mut hub = self.start_node().await?;

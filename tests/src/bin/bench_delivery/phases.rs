@@ -6,10 +6,11 @@ use hub_core::time::Clock;
 
 use crate::{
     Result,
+    flow::float,
     hub::Hub,
     options::{Database, Options},
     report::Table,
-    stage::Stage,
+    stage::{Stage, WARM_UP_SECONDS},
 };
 
 /// Starts of which the middle one counts.
@@ -32,6 +33,7 @@ pub async fn measure(options: &Options, program: &Path, database: Database) -> R
         writeln!(std::io::stdout(), "the hub is process {}; press Enter", hub.process.id)?;
         std::io::stdin().read_line(&mut String::new())?;
     }
+    let size = stage.setup.database_size();
     let rate = options.rate_on(database);
     let held = if rate > 0 {
         let flow = stage.hold(&hub, rate, options.seconds).await?;
@@ -40,10 +42,17 @@ pub async fn measure(options: &Options, program: &Path, database: Database) -> R
         None
     };
     let saturated = if options.backlog > 0 {
-        Some((stage.saturate(&hub).await?, stage.refer(options.backlog, None)?))
+        // So many posts as take seconds: in less, what else the machine does decides.
+        Some((stage.saturate(&hub).await?, stage.refer(options.backlog * 5, None)?))
     } else {
         None
     };
+    // The log of the database is in its file when the hub has ended.
+    hub = stage.restart(hub).await?;
+    let stored = held.iter().map(|(flow, _)| flow.messages + rate * WARM_UP_SECONDS).sum::<u64>()
+        + saturated.iter().map(|(flow, _)| flow.messages).sum::<u64>();
+    let grown = stage.setup.database_size().zip(size).map(|(now, before)| now.saturating_sub(before));
+    let disk = grown.map(|bytes| float(bytes) / float(stored));
     let with_plugin = if options.plugin && options.backlog > 0 {
         Some(stage.saturate_with_plugin(&hub).await?)
     } else {
@@ -65,5 +74,17 @@ pub async fn measure(options: &Options, program: &Path, database: Database) -> R
         None
     };
     let start = starts[STARTS / 2];
-    Ok(Table { database, rate, idle_rss, first_start, start, held, saturated, with_plugin, replies, queue })
+    Ok(Table {
+        database,
+        rate,
+        idle_rss,
+        first_start,
+        start,
+        held,
+        saturated,
+        disk,
+        with_plugin,
+        replies,
+        queue,
+    })
 }

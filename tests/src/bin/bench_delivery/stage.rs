@@ -26,6 +26,8 @@ const GIVE_UP: Duration = Duration::from_secs(30);
 const BREATH: Duration = Duration::from_millis(50);
 /// What every message is changed by, where that is measured.
 const PLUGIN: &str = include_str!("plugin.js");
+/// Seconds of messages before those that are measured.
+pub const WARM_UP_SECONDS: u64 = 2;
 /// Seconds that replies are measured: a person takes few of them per second.
 const REPLY_SECONDS: u64 = 20;
 
@@ -114,8 +116,9 @@ impl<'a> Stage<'a> {
     /// A steady rate for a while, after a short warm-up.
     pub async fn hold(&self, hub: &Hub, rate: u64, seconds: u64) -> Result<Flow> {
         self.reset().await?;
-        self.load().steady(0..rate * 2, rate).await?;
-        self.arrive(rate * 2).await?;
+        let warm_up = rate * WARM_UP_SECONDS;
+        self.load().steady(0..warm_up, rate).await?;
+        self.arrive(warm_up).await?;
         self.reset().await?;
         let meter = Meter::start(self, hub).await;
         let messages = rate * seconds;
