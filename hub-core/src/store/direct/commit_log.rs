@@ -33,9 +33,9 @@ use crate::{
 };
 
 /// Rows of a log of which the commit that reaches them flushes the oldest entries.
-pub(in crate::store) const MOST_ROWS: usize = 1024;
+pub(in crate::store) const MOST_ROWS: usize = 4096;
 /// Bytes of such a log.
-const MOST_BYTES: usize = 4 << 20;
+const MOST_BYTES: usize = 8 << 20;
 /// Rows of a log whose flush costs little more per row than a larger one.
 const ENOUGH_ROWS: usize = 64;
 
@@ -95,9 +95,10 @@ impl Tail {
     }
 }
 
-/// What stays in a log that was too large. A commit of more rows goes to the tables: it would only be written in addition.
+/// What stays in a log that was too large. The more is flushed together, the more rows share the pages of an index whose order
+/// is not theirs.
 const fn kept(most: usize) -> usize {
-    most / 4 * 3
+    most / 2
 }
 
 impl Direct {
@@ -111,7 +112,7 @@ impl Direct {
     /// so is what some clients wait for: the log would only be written in addition.
     pub(super) fn may_append(&self, plain: &Plain, most_rows: usize) -> Result<bool> {
         let messages = plain.accepts.iter().map(|batch| batch.messages.len());
-        let fits = messages.sum::<usize>() + plain.finished.len() <= kept(most_rows)
+        let fits = messages.sum::<usize>() + plain.finished.len() <= most_rows / 4
             && plain.begun.is_empty()
             && plain.settled.is_empty()
             && !plain.accepts.iter().any(|batch| batch.is_read_at_once)
