@@ -109,7 +109,8 @@ impl Direct {
     }
 
     /// Whether these commands may go into a log of so many rows. What replies and sends change is read again at once, and
-    /// so is what some clients wait for: the log would only be written in addition.
+    /// so is what some clients wait for: the log would only be written in addition. So it would be by a commit of
+    /// many rows.
     pub(super) fn may_append(&self, plain: &Plain, most_rows: usize) -> Result<bool> {
         let messages = plain.accepts.iter().map(|batch| batch.messages.len());
         let fits = messages.sum::<usize>() + plain.finished.len() <= most_rows / 4
