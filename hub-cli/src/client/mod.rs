@@ -188,6 +188,8 @@ impl Client {
 
     /// The whole document of a response.
     pub async fn exchange(&self, request: Request<'_>) -> Result<Value, Failure> {
+        // `main` handles signals from the command's first wait on, and a response can arrive before it is waited for.
+        tokio::task::yield_now().await;
         match &self.0 {
             Transport::Http(server) => server.exchange(request).await,
             Transport::InProcess(client) => client.exchange(request).await,
