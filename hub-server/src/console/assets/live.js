@@ -69,6 +69,7 @@ function isTouched(field) {
 const isKept = (element, name) =>
   (name === 'open' && (element instanceof HTMLDetailsElement || element instanceof HTMLDialogElement)) ||
   (name === 'hidden' && element.matches('[data-copy], [data-script]')) ||
+  (name === 'aria-busy' && element instanceof HTMLFormElement) ||
   (/^(value|checked)$/.test(name) && isTouched(element));
 
 /** @param {Element} from @param {Element} to */
@@ -342,8 +343,14 @@ function start() {
 
 /* ---- Forms ---- */
 
-/** @param {HTMLFormElement} form @param {HTMLElement | null} button */
-async function send(form, button) {
+let sent = Promise.resolve(); // All forms so far have their answers.
+
+/**
+ * Sends a form after the answers to those before it, so that a test uses what was saved just before.
+ * @param {HTMLFormElement} form
+ * @param {HTMLElement | null} button
+ */
+function send(form, button) {
   if (form.hasAttribute('aria-busy')) return;
   const data = new FormData(form);
   const typed = JSON.stringify([...data]);
@@ -351,6 +358,11 @@ async function send(form, button) {
   if (chosen instanceof HTMLButtonElement && chosen.name) data.append(chosen.name, chosen.value);
   form.setAttribute('aria-busy', 'true');
   form.querySelector('[data-not-sent]')?.remove();
+  sent = sent.then(() => exchange(form, typed, data));
+}
+
+/** Sends a form and shows the answer. @param {HTMLFormElement} form @param {string} typed @param {FormData} data */
+async function exchange(form, typed, data) {
   try {
     shown(form, typed, await load(form.getAttribute('action') ?? location.href, 'main', data));
   } catch {
@@ -388,7 +400,7 @@ document.addEventListener('submit', (event) => {
   const form = event.target;
   if (!(form instanceof HTMLFormElement) || !form.hasAttribute('data-enhance') || event.defaultPrevented) return;
   event.preventDefault();
-  void send(form, event.submitter);
+  send(form, event.submitter);
 });
 document.addEventListener('visibilitychange', () => schedule(MIN_INTERVAL));
 // A stream does not notice at once that the network is gone, and has its events later. A request tells whether the hub is.
