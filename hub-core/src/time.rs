@@ -70,6 +70,13 @@ impl Timestamp {
         Some(Self::from_millis(at.unix_timestamp().saturating_mul(1000)))
     }
 
+    /// As [`from_http_date`](Self::from_http_date) reads it.
+    pub(crate) fn http_date(self) -> String {
+        let at = OffsetDateTime::from_unix_timestamp(self.as_seconds()).ok();
+        let text = at.and_then(|at| at.format(&Rfc2822).ok()).unwrap_or_default();
+        text.replace("+0000", "GMT")
+    }
+
     /// Time from `earlier` to `self`; zero when `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0 - earlier.0).unwrap_or(0))

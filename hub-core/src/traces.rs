@@ -11,8 +11,8 @@ mod wait;
 pub use crate::model::{
     replay::{BulkReplay, RefusedReplay},
     trace::{
-        Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName, StepPhases, Trace,
-        TraceQuery, TraceSearch, TraceStatus,
+        PackedSteps, Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName,
+        StepPhases, Trace, TraceQuery, TraceSearch, TraceStatus,
     },
 };
 pub use bulk::{MAX_REPLAYED, ReplaySelection};
@@ -26,7 +26,6 @@ use crate::{
     context::Context,
     error::{Error, Result},
     id::{BotId, TraceId},
-    model::trace::{steps_array, steps_text},
     page::{Page, PageRequest},
     store::{
         outbox::NewOutbound,
@@ -49,7 +48,7 @@ pub(crate) fn of_send(outbound: &NewOutbound, id: TraceId, kind: StepKind) -> Ne
         summary: "queued for the chat".to_owned(),
         started_at: outbound.now,
         duration_ms: 0,
-        steps: steps_array(&[accepted]),
+        steps: PackedSteps::new(id, &[accepted]),
     }
 }
 
@@ -73,7 +72,7 @@ pub(crate) fn with_send(outbound: &NewOutbound, id: TraceId, kind: StepKind) -> 
         summary: None,
         attempts: None,
         ended_at: now,
-        steps: steps_text(&[accepted]),
+        steps: PackedSteps::new(id, &[accepted]),
     }
 }
 

@@ -299,9 +299,10 @@ async fn dump(db: &Db) -> Vec<String> {
     for table in
         ["messages", "channel_log", "deliveries", "traces", "contacts", "bots", "channels", "successes"]
     {
-        let columns = db.text(format!("SELECT group_concat(name) FROM pragma_table_info('{table}')")).await;
-        let sql =
-            format!("SELECT '{table} ' || json_array({}) AS row FROM {table} ORDER BY row", columns.unwrap());
+        let columns =
+            format!("SELECT group_concat('quote(' || name || ')') FROM pragma_table_info('{table}')");
+        let columns = db.text(columns).await.unwrap();
+        let sql = format!("SELECT '{table} ' || json_array({columns}) AS row FROM {table} ORDER BY row");
         rows.extend(db.texts(sql).await);
     }
     rows
@@ -345,12 +346,12 @@ async fn any_commands_leave_the_same_tables() {
 async fn a_log_that_only_another_version_can_read_is_not_migrated() {
     let db = Db::sqlite().await;
     db.sql("INSERT INTO commit_log (id, entry) VALUES (1, x'ff')").await;
-    db.sql("DELETE FROM _sqlx_migrations WHERE version = 27").await;
+    db.sql("DELETE FROM _sqlx_migrations WHERE version = 28").await;
     let error = Store::open(&db.config, Clock::system()).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::Unavailable, "{error}");
     assert_eq!(error.message(), "another version of this program wrote the commit log");
     assert_eq!(error.hint(), Some("start and stop that version first"));
-    assert_eq!(db.number("SELECT MAX(version) FROM _sqlx_migrations").await, 26);
+    assert_eq!(db.number("SELECT MAX(version) FROM _sqlx_migrations").await, 27);
     db.sql("DELETE FROM commit_log").await;
     db.remove().await;
 }

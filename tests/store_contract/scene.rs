@@ -19,7 +19,7 @@ use hub_core::{
         traces::{NewTrace, TraceUpdate},
     },
     time::Clock,
-    traces::{Step, StepDetail, StepKind, StepName, TraceStatus},
+    traces::{PackedSteps, Step, StepDetail, StepKind, StepName, TraceStatus},
 };
 
 use crate::support::database::{Db, START};
@@ -114,11 +114,11 @@ pub async fn stage(db: &Db) -> Stage {
     Stage { owner, bot, channel, node, lease }
 }
 
-/// The text of a step with a reason that tells it from others.
-fn step_text(reason: &str) -> String {
+/// A step with a reason that tells it from others.
+fn step(trace: TraceId, reason: &str) -> PackedSteps {
     let detail = StepDetail { reason: Some(reason.to_owned()), ..StepDetail::default() };
     let step = Step::new(StepName::Request, StepKind::Webhook, TraceStatus::Ok, START, START, detail);
-    serde_json::to_string(&step).unwrap()
+    PackedSteps::new(trace, &[step])
 }
 
 /// The reasons of a trace's steps.
@@ -135,8 +135,9 @@ pub fn trace(
     channel_id: Option<ChannelId>,
     step: &str,
 ) -> NewTrace {
+    let id = db.ids.next();
     NewTrace {
-        id: db.ids.next(),
+        id,
         message_id,
         bot_id,
         channel_id,
@@ -146,7 +147,7 @@ pub fn trace(
         summary: step.to_owned(),
         started_at: START,
         duration_ms: 0,
-        steps: format!("[{}]", step_text(step)),
+        steps: self::step(id, step),
     }
 }
 
@@ -159,7 +160,7 @@ pub fn update(id: TraceId, step: &str) -> TraceUpdate {
         summary: Some(step.to_owned()),
         attempts: Some(1),
         ended_at: START + Duration::from_secs(3),
-        steps: step_text(step),
+        steps: self::step(id, step),
     }
 }
 

@@ -8,7 +8,7 @@ use hub_core::{
         inbox::AcceptRoute,
         traces::{NewTrace, TraceUpdate},
     },
-    traces::{Step, StepDetail, StepKind, StepName, TraceQuery, TraceSearch, TraceStatus},
+    traces::{PackedSteps, Step, StepDetail, StepKind, StepName, TraceQuery, TraceSearch, TraceStatus},
 };
 
 use super::scene::{
@@ -48,9 +48,7 @@ async fn a_search_covers_the_traces_of_all_bots_of_the_owner(db: &Db) {
         NewTrace { replay_of: Some(first), ..trace(db, on.bot, first_message, Some(on.channel), "r") };
     let replay = insert(db, replay).await;
     let plugin: PluginId = db.ids.next();
-    let step = |name, status, detail| {
-        serde_json::to_string(&Step::new(name, StepKind::Webhook, status, START, START, detail)).unwrap()
-    };
+    let step = |name, status, detail| Step::new(name, StepKind::Webhook, status, START, START, detail);
     let ran = step(
         StepName::PluginOnRequest,
         TraceStatus::Ok,
@@ -63,7 +61,7 @@ async fn a_search_covers_the_traces_of_all_bots_of_the_owner(db: &Db) {
     );
     let failed = TraceUpdate {
         status: Some(TraceStatus::Error),
-        steps: format!("{ran},{responded}"),
+        steps: PackedSteps::new(second, &[ran, responded]),
         ..update(second, "")
     };
     commit!(db, |tx| tx.traces().update(&[&failed]).await).unwrap();
@@ -170,7 +168,8 @@ async fn steps(db: &Db, id: TraceId) -> Vec<String> {
 async fn steps_are_appended_in_order_also_twice_in_one_batch(db: &Db) {
     let on = stage(db).await;
     let (message, _, first) = accept_one(db, &on, "ann", "1", 0).await;
-    let empty = NewTrace { steps: "[]".into(), ..trace(db, on.bot, message, Some(on.channel), "x") };
+    let empty =
+        NewTrace { steps: PackedSteps::default(), ..trace(db, on.bot, message, Some(on.channel), "x") };
     let second = insert(db, empty).await;
     let updates = [
         update(first, "a"),
@@ -194,7 +193,7 @@ async fn an_update_without_news_keeps_what_is_there(db: &Db) {
     let first = update(id, "a");
     let mut silent = update(id, "");
     (silent.status, silent.summary, silent.attempts) = (None, None, None);
-    silent.steps.clear();
+    silent.steps = PackedSteps::default();
     silent.ended_at = START - Duration::from_secs(5);
     commit!(db, |tx| tx.traces().update(&[&first, &silent]).await).unwrap();
     let silent =
@@ -203,7 +202,7 @@ async fn an_update_without_news_keeps_what_is_there(db: &Db) {
         status: None,
         summary: None,
         attempts: None,
-        steps: String::new(),
+        steps: PackedSteps::default(),
         ..silent
     };
     commit!(db, |tx| tx.traces().update(&[&silent]).await).unwrap();
@@ -293,7 +292,7 @@ async fn a_trace_names_its_channel_person_and_text(db: &Db) {
         assert_eq!((row.user_name.as_str(), row.preview.chars().count()), ("Name of ann", 120));
         assert!(row.preview.ends_with("ée"), "{}", row.preview);
         // Bytes: the text, the items and the steps.
-        let bytes = long.len() + 2 + serde_json::to_string(&found.steps.0).unwrap().len();
+        let bytes = long.len() + 2 + PackedSteps::new(id, &found.steps.0).as_bytes().len();
         assert_eq!(row.size, i64::try_from(bytes).unwrap());
     }
     assert_eq!((listed[0].next_attempt_at, listed[0].webhook.as_deref()), (None, None), "not in lists");

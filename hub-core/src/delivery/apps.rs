@@ -22,7 +22,7 @@ use crate::{
     id::TraceId,
     model::{
         sinks::DEFAULT_SCHEDULE_S,
-        trace::{Step, StepDetail, StepError, StepKind, StepName, TraceStatus, steps_text},
+        trace::{PackedSteps, Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
     },
     secret::{KeyMark, Secret},
     signing,
@@ -377,6 +377,6 @@ fn trace_of(
         summary: Some(summary),
         attempts: Some(attempts.into()),
         ended_at: ended,
-        steps: steps_text(&[step]),
+        steps: PackedSteps::new(id, &[step]),
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     id::ChannelId,
     model::{
         sinks::{Ordering, SinkId},
-        trace::{DeliveryState, Step, StepDetail, StepError, StepKind, StepName, TraceStatus, steps_text},
+        trace::{DeliveryState, PackedSteps, Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
     },
     store::{
         ai::AiUsage,
@@ -146,7 +146,7 @@ impl Conclusion {
                 summary: Some(summary),
                 attempts: is_attempt.then(|| i64::from(job.attempts)),
                 ended_at: now,
-                steps: steps_text(&steps),
+                steps: PackedSteps::new(job.trace_id, &steps),
             },
             replies,
             send_at_once: None,
@@ -226,7 +226,7 @@ impl Conclusion {
             summary: Some(format!("abandoned after {attempts} attempt(s): {reason}")),
             attempts: Some(attempts),
             ended_at: now,
-            steps: steps_text(&[step]),
+            steps: PackedSteps::new(trace_id, &[step]),
         };
         match self.ctx.store.abandon(id, fence, reason, now, trace).await {
             Ok(true) => {

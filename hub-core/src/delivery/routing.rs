@@ -12,7 +12,7 @@ use crate::{
         message::{Direction, MessageStatus},
         private,
         sinks::{Ordering, SinkId, SinkKey},
-        trace::{Step, StepDetail, StepKind, StepName, TraceStatus, steps_array},
+        trace::{PackedSteps, Step, StepDetail, StepKind, StepName, TraceStatus},
     },
     network::{InboundMedia, InboundMessage, MessageClass, Quote, items},
     node::Live,
@@ -216,7 +216,7 @@ impl Router {
                 summary: format!("queued for the app {}", runtime.handle),
                 started_at: now,
                 duration_ms: 0,
-                steps: steps_array(&[step]),
+                steps: PackedSteps::new(id, &[step]),
             });
             id
         });
@@ -304,7 +304,7 @@ impl Router {
             summary,
             started_at: started,
             duration_ms: i64::try_from(now.since(started).as_millis()).unwrap_or(i64::MAX),
-            steps: steps_array(&steps),
+            steps: PackedSteps::new(id, &steps),
         }
     }
 
@@ -313,8 +313,9 @@ impl Router {
         let reason = "the message could not be read; its original form is kept";
         let detail = StepDetail { reason: Some(reason.to_owned()), ..StepDetail::default() };
         let step = Step::new(StepName::Received, StepKind::Inbox, TraceStatus::Error, now, now, detail);
+        let id = self.ids.next();
         let trace = NewTrace {
-            id: self.ids.next(),
+            id,
             message_id,
             bot_id: bot.lease.bot_id,
             channel_id: None,
@@ -324,7 +325,7 @@ impl Router {
             summary: "quarantined: the message could not be read".to_owned(),
             started_at: now,
             duration_ms: 0,
-            steps: steps_array(&[step]),
+            steps: PackedSteps::new(id, &[step]),
         };
         without_channel(trace)
     }

@@ -17,7 +17,7 @@ use crate::{
     media_store::views::has_media,
     model::{
         message::Direction,
-        trace::{Step, StepDetail, StepKind, StepName, TraceStatus, steps_text},
+        trace::{PackedSteps, Step, StepDetail, StepKind, StepName, TraceStatus},
     },
     network::{
         Quote,
@@ -125,8 +125,7 @@ impl Gateway<'_> {
             return Ok(());
         }
         let detail = StepDetail { ilink_client: Some(id), ..StepDetail::default() };
-        let step = Step::new(StepName::Ilink, StepKind::Ilink, TraceStatus::Ok, now, now, detail);
-        let steps = steps_text(&[step]);
+        let step = [Step::new(StepName::Ilink, StepKind::Ilink, TraceStatus::Ok, now, now, detail)];
         let write = self.ctx.store.write(move |tx| {
             async move {
                 if !new.is_empty() {
@@ -138,7 +137,7 @@ impl Gateway<'_> {
                         summary: None,
                         attempts: None,
                         ended_at: now,
-                        steps: steps.clone(),
+                        steps: PackedSteps::new(id, &step),
                     };
                     let updates: Vec<_> = traces.into_iter().map(update).collect();
                     tx.traces().update(&updates.iter().collect::<Vec<_>>()).await?;

@@ -1,10 +1,12 @@
-//! What stored steps have in common.
+//! What stored steps have in common. Stored steps can only be read with the dictionary that they were compressed with.
 
-/// The dictionary that steps are compressed with: what most of them consist of, the most frequent of it last.
-///
-/// Steps that are stored can only be read with it. The compression refers to it by the distance from its end, so lines may
-/// be added at its beginning, and none may change.
-pub(super) const DICTIONARY: &str = r#"
+use crate::id::TraceId;
+
+/// What steps consist of, the most frequent of it last. The compression refers to it by the distance from its end, so lines
+/// may be added at its beginning, and none may change.
+macro_rules! common {
+    () => {
+        r#"
 {"name":"response","kind":"app","status":"error","at":17,"attempt":1,"detail":{"error":{"message":"
 {"name":"received","kind":"replay","at":17,"detail":{"replay_of":"tr_01","to":"https://
 {"name":"ilink","kind":"ilink","at":17,"detail":{"ilink_client":"
@@ -19,6 +21,40 @@ pub(super) const DICTIONARY: &str = r#"
 ,"status":"skipped","at":17,"detail":{"reason":"
 ,"status":"error","at":17,"duration_ms":1,"attempt":1,"detail":{"error":{"message":"timeout","class":"connect"},"method":"POST","url":"
 ["authorization","***"],["server","nginx"],["connection","keep-alive"],["content-type","text/plain; charset=utf-8"],["content-type","application/json; charset=utf-8"],["date","Mon, Tue, Wed, Thu, Fri, Sat, Sun, Jan 2026 Feb 2026 Mar 2026 Apr 2026 May 2026 Jun 2026 Jul 2026 Aug 2026 Sep 2026 Oct 2026 Nov 2026 Dec 2026 00:00:00 GMT"]],"body":"{\"ok\":true}"}},
-{"name":"received","kind":"inbox","at":17,"detail":{"msg_type":"text","items":1}},{"name":"filter","kind":"filter","at":17
+"#
+    };
+}
+
+/// The dictionary for the steps of a trace: at its end what most messages have, with the ids and times that the trace's own
+/// id tells.
+pub(super) fn of_trace(trace: TraceId) -> String {
+    let at = trace.made_at();
+    let (ms, seconds, date, id) = (at.as_millis(), at.as_seconds(), at.http_date(), trace.text());
+    let id = id.as_str().trim_start_matches("tr_");
+    format!(
+        concat!(
+            "{}",
+            r#"{{"name":"received","kind":"inbox","at":{ms},"detail":{{"msg_type":"text","items":1}}}},"#,
+            r#"{{"name":"filter","kind":"filter","at":{ms},"duration_ms":1}}"#,
+            r#"{{"name":"request","kind":"webhook","at":{ms},"duration_ms":1,"attempt":1,"detail":{{"method":"POST","#,
+            r#""url":"https://","headers":[["content-type","application/json"],["user-agent","message-hub/0.1.0"],"#,
+            r#"["x-signature","***"],["webhook-signature","***"],["webhook-id","dlv_{id}"],"#,
+            r#"["webhook-timestamp","{seconds}"],["x-hub-attempt","1"]],"payload_crc":1}}}},"#,
+            r#"{{"name":"response","kind":"webhook","at":{ms},"attempt":1,"detail":{{"status":200,"#,
+            r#""headers":[["content-length","0"],["date","{date}"]],"body":""}}}}"#,
+        ),
+        common!(),
+        ms = ms,
+        id = id,
+        seconds = seconds,
+        date = date,
+    )
+}
+
+/// The dictionary of the first texts that version 0.1.0 compressed.
+pub(super) const FIRST: &str = concat!(
+    common!(),
+    r#"{"name":"received","kind":"inbox","at":17,"detail":{"msg_type":"text","items":1}},{"name":"filter","kind":"filter","at":17
 },{"name":"request","kind":"webhook","at":17,"duration_ms":1,"attempt":1,"detail":{"method":"POST","url":"https://","headers":[["content-type","application/json"],["user-agent","message-hub/0.1.0"],["x-signature","***"],["webhook-signature","***"],["webhook-id","dlv_01M","webhook-timestamp","17"],["x-hub-attempt","1"]],"payload_crc":1}},{"name":"response","kind":"webhook","at":17,"attempt":1,"detail":{"status":200,"headers":[["content-length","0"],["date","Mon, 01 GMT"]],"body":""}}
-"#;
+"#
+);

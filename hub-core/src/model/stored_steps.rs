@@ -1,22 +1,26 @@
-//! Steps as they are stored: a JSON array that grows as text. An element is a step without the values that most steps
-//! have, or a string: steps that were stored together, compressed.
+//! Steps as they are stored with a trace: pieces of bytes, one for all that was stored together. A piece is its length, and
+//! steps as JSON without the values that most steps have, compressed if that is shorter.
 
 use std::borrow::Cow;
 
 use data_encoding::BASE64_NOPAD;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_with::skip_serializing_none;
+use sqlx::error::BoxDynError;
 
 use super::{
     step::{Step, StepDetail, StepKind, StepName},
-    step_dictionary::DICTIONARY,
+    step_dictionary::{FIRST, of_trace},
     trace::TraceStatus,
 };
-use crate::text::json_of_size;
+use crate::{id::TraceId, text::json_of_size};
 
 /// Longest text of steps that is compressed, in bytes. Most are some hundred bytes, nearly all of it in the dictionary; longer
 /// ones are bodies and logs, and stay as they are, so that the size of a stored trace tells how much memory it needs.
 const MAX_COMPRESSED: usize = 4096;
+
+/// The bit of a piece's first number that tells whether it is compressed; the others are its length.
+const COMPRESSED: usize = 1;
 
 /// What is missing is as [`Step`] reads it; the time is in Unix milliseconds.
 #[skip_serializing_none]
@@ -45,27 +49,55 @@ impl<'s> From<&'s Step> for Stored<'s> {
     }
 }
 
-/// The array of steps that is stored.
-pub(crate) fn steps_array(steps: &[Step]) -> String {
-    ["[", &steps_text(steps), "]"].concat()
-}
+/// Steps that are appended to those of a trace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PackedSteps(Vec<u8>);
 
-/// Steps as the text that is appended to a stored array: without its brackets.
-pub(crate) fn steps_text(steps: &[Step]) -> String {
-    let text = json_text(steps);
-    if text.is_empty() || text.len() > MAX_COMPRESSED {
-        return text;
+impl PackedSteps {
+    /// Packs steps of a trace.
+    pub fn new(trace: TraceId, steps: &[Step]) -> Self {
+        let mut packed = Self::default();
+        if steps.is_empty() {
+            return packed;
+        }
+        let json = json_text(steps);
+        if json.len() <= MAX_COMPRESSED {
+            let compressed = lz4_flex::block::compress_with_dict(json.as_bytes(), of_trace(trace).as_bytes());
+            if compressed.len() < json.len() {
+                packed.push(&compressed, COMPRESSED);
+                return packed;
+            }
+        }
+        packed.push(json.as_bytes(), 0);
+        packed
     }
-    let compressed = lz4_flex::block::compress_with_dict(text.as_bytes(), DICTIONARY.as_bytes());
-    let length = BASE64_NOPAD.encode_len(compressed.len()) + 2;
-    if length >= text.len() {
-        return text;
+
+    /// The number has seven bits in each byte, the lowest first; the highest bit says that there are more.
+    fn push(&mut self, piece: &[u8], flag: usize) {
+        let mut number = piece.len() << 1 | flag;
+        self.0.reserve(piece.len() + 3);
+        while number > 0x7f {
+            self.0.push(number.to_le_bytes()[0] | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number.to_le_bytes()[0]);
+        self.0.extend(piece);
     }
-    let mut string = String::with_capacity(length);
-    string.push('"');
-    BASE64_NOPAD.encode_append(&compressed, &mut string);
-    string.push('"');
-    string
+
+    /// Appends later steps of the same trace.
+    pub fn append(&mut self, later: &Self) {
+        self.0.extend(&later.0);
+    }
+
+    /// The bytes that are stored.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Whether there are no steps.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 fn json_text(steps: &[Step]) -> String {
@@ -77,11 +109,50 @@ fn json_text(steps: &[Step]) -> String {
     array
 }
 
-/// Steps out of a stored array.
+/// Steps of a stored trace.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StoredSteps(pub Vec<Step>);
 
-impl<'de> Deserialize<'de> for StoredSteps {
+impl StoredSteps {
+    /// Reads what is stored of a trace: the array that version 0.1.0 stored first, an empty text for none, and what is
+    /// packed.
+    pub(crate) fn read(trace: TraceId, array: &str, packed: &[u8]) -> Result<Self, BoxDynError> {
+        let mut steps = if array.is_empty() { Vec::new() } else { serde_json::from_str::<Array>(array)?.0 };
+        let mut rest = packed;
+        while let Some((is_compressed, piece)) = next_piece(&mut rest)? {
+            let json = if is_compressed {
+                decompressed(piece, &of_trace(trace))?
+            } else {
+                [b"[", piece, b"]"].concat()
+            };
+            steps.append(&mut serde_json::from_slice(&json)?);
+        }
+        Ok(Self(steps))
+    }
+}
+
+fn next_piece<'p>(rest: &mut &'p [u8]) -> Result<Option<(bool, &'p [u8])>, BoxDynError> {
+    if rest.is_empty() {
+        return Ok(None);
+    }
+    let mut number = 0;
+    for shift in (0..usize::BITS).step_by(7) {
+        let (&byte, after) = rest.split_first().ok_or("a piece ends within its length")?;
+        *rest = after;
+        number |= usize::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    let (piece, after) = rest.split_at_checked(number >> 1).ok_or("a piece is cut off")?;
+    *rest = after;
+    Ok(Some((number & COMPRESSED != 0, piece)))
+}
+
+/// Steps as version 0.1.0 stored them: an array of steps, and of strings with compressed ones.
+struct Array(Vec<Step>);
+
+impl<'de> Deserialize<'de> for Array {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
@@ -89,22 +160,24 @@ impl<'de> Deserialize<'de> for StoredSteps {
             Compressed(#[serde(borrow)] Cow<'t, str>),
             Step(Box<Step>),
         }
+        let read = |text: &str| -> Result<Vec<Step>, BoxDynError> {
+            Ok(serde_json::from_slice(&decompressed(&BASE64_NOPAD.decode(text.as_bytes())?, FIRST)?)?)
+        };
         let mut steps = Vec::new();
         for element in Vec::<Element<'de>>::deserialize(deserializer)? {
             match element {
                 Element::Step(step) => steps.push(*step),
-                Element::Compressed(text) => steps.extend(decompressed(&text).map_err(D::Error::custom)?),
+                Element::Compressed(text) => steps.extend(read(&text).map_err(D::Error::custom)?),
             }
         }
         Ok(Self(steps))
     }
 }
 
-fn decompressed(text: &str) -> Result<Vec<Step>, String> {
-    let compressed = BASE64_NOPAD.decode(text.as_bytes()).map_err(|error| error.to_string())?;
-    let json = lz4_flex::block::decompress_with_dict(&compressed, MAX_COMPRESSED, DICTIONARY.as_bytes())
-        .map_err(|error| error.to_string())?;
-    serde_json::from_slice(&[b"[", &json[..], b"]"].concat()).map_err(|error| error.to_string())
+/// The array of steps.
+fn decompressed(compressed: &[u8], dictionary: &str) -> Result<Vec<u8>, BoxDynError> {
+    let json = lz4_flex::block::decompress_with_dict(compressed, MAX_COMPRESSED, dictionary.as_bytes())?;
+    Ok([b"[", &json[..], b"]"].concat())
 }
 
 #[cfg(test)]
@@ -119,8 +192,12 @@ mod tests {
         Step::new(name, StepKind::Webhook, TraceStatus::Ok, at, at, detail)
     }
 
-    fn read(array: &str) -> Vec<Step> {
-        serde_json::from_str::<StoredSteps>(array).unwrap().0
+    fn trace() -> TraceId {
+        "tr_01M8FNC2T393QS6DZW6MH5XAYN".parse().unwrap()
+    }
+
+    fn read(array: &str, packed: &PackedSteps) -> Vec<Step> {
+        StoredSteps::read(trace(), array, packed.as_bytes()).unwrap().0
     }
 
     #[test]
@@ -144,16 +221,18 @@ mod tests {
             [step(StepName::Received, StepDetail::default()), step(StepName::Filter, StepDetail::default())];
         let long = [step(StepName::Response, body(MAX_COMPRESSED))];
         let last = [step(StepName::Request, body(MAX_COMPRESSED / 2))];
-        let array = steps_array(&first);
-        let grown =
-            format!("{},{},{}]", array.strip_suffix(']').unwrap(), steps_text(&long), steps_text(&last));
-        assert!(grown.len() < MAX_COMPRESSED + 512, "short ones are compressed: {grown}");
-        assert_eq!(read(&grown), [&first[..], &long, &last].concat());
-        assert_eq!((steps_array(&[]).as_str(), read("[]")), ("[]", Vec::new()));
+        let mut packed = PackedSteps::new(trace(), &first);
+        packed.append(&PackedSteps::new(trace(), &long));
+        packed.append(&PackedSteps::default());
+        packed.append(&PackedSteps::new(trace(), &last));
+        assert!(packed.as_bytes().len() < MAX_COMPRESSED + 512, "short ones are compressed");
+        assert_eq!(read("", &packed), [&first[..], &long, &last].concat());
+        assert_eq!(PackedSteps::new(trace(), &[]), PackedSteps::default());
+        assert_eq!(read("", &PackedSteps::default()), Vec::new());
     }
 
     #[test]
-    fn a_usual_attempt_takes_two_fifths_of_its_json() {
+    fn a_usual_attempt_takes_a_fifth_of_its_json() {
         let pairs = |pairs: &[(&str, &str)]| {
             Some(pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect())
         };
@@ -179,8 +258,9 @@ mod tests {
             ..StepDetail::default()
         };
         let steps = [step(StepName::Request, request), step(StepName::Response, response)];
-        let (json, stored) = (json_text(&steps), steps_text(&steps));
-        assert!(stored.len() * 5 <= json.len() * 2, "{} of {} bytes: {stored}", stored.len(), json.len());
+        let (json, packed) = (json_text(&steps), PackedSteps::new(trace(), &steps));
+        let (packed, json) = (packed.as_bytes().len(), json.len());
+        assert!(packed * 5 <= json, "{packed} of {json} bytes");
     }
 
     #[test]
@@ -194,21 +274,32 @@ mod tests {
             Step { kind: StepKind::Inbox, ..step(StepName::Received, received) },
             Step { kind: StepKind::Filter, ..step(StepName::Filter, StepDetail::default()) },
         ];
-        assert_eq!(read(old), expected);
-        assert_eq!(read(r#"["B+YBD2MCC785NTgyMjA2MjQwM24CPgJcAGA2MjQwM30"]"#), expected);
-        // Lines may be added at the beginning of the dictionary; this is the end that the text above was compressed with.
-        let first = &DICTIONARY[DICTIONARY.len() - 2616..];
+        let none = PackedSteps::default();
+        assert_eq!(read(old, &none), expected);
+        assert_eq!(read(r#"["B+YBD2MCC785NTgyMjA2MjQwM24CPgJcAGA2MjQwM30"]"#, &none), expected);
+        let grown = PackedSteps::new(trace(), &expected);
+        assert_eq!(read(old, &grown), [&expected[..], &expected].concat());
+        // Lines may be added at the beginning of a dictionary; these ends are what stored steps were compressed with.
+        let of_trace = of_trace(trace());
+        let ends = [&FIRST[FIRST.len() - 2616..], &of_trace[of_trace.len() - 2724..]];
         assert_eq!(
-            crc32fast::hash(first.as_bytes()),
-            0x4e4e_bc79,
+            ends.map(|end| crc32fast::hash(end.as_bytes())),
+            [0x4e4e_bc79, 0x7da1_abbc],
             "steps that are stored can no longer be read"
         );
     }
 
     #[test]
     fn damaged_steps_are_an_error() {
+        let is_read = |array: &str, packed: &[u8]| StoredSteps::read(trace(), array, packed).is_ok();
+        assert!(is_read("[]", b"") && is_read("", b"\x00"));
         for damaged in [r#"["!"]"#, r#"["AAAA"]"#, "[7]", r#"["8P"]"#] {
-            assert!(serde_json::from_str::<StoredSteps>(damaged).is_err(), "{damaged}");
+            assert!(!is_read(damaged, b""), "{damaged}");
+        }
+        for damaged in
+            [&b"\x80"[..], b"\x04{", b"\x04{}", b"\x03\xf0", b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"]
+        {
+            assert!(!is_read("", damaged), "{damaged:?}");
         }
     }
 }

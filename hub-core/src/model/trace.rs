@@ -12,8 +12,7 @@ use crate::{
 pub use super::step::{
     Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName, StepPhases,
 };
-pub use super::stored_steps::StoredSteps;
-pub(crate) use super::stored_steps::{steps_array, steps_text};
+pub use super::stored_steps::{PackedSteps, StoredSteps};
 
 words! {
     /// Status of a trace.

@@ -367,6 +367,7 @@ macro_rules! all_migrations {
             25 "0025_commit_log",
             26 "0026_steps_and_order",
             27 "0027_compressed_steps",
+            28 "0028_packed_steps",
         )
     };
 }

@@ -6,7 +6,7 @@ use super::given;
 
 /// The newest ids of a bot `b` between $3 and $4, each once, from the rows of a table.
 macro_rules! newest {
-    ($id:literal, $rows:literal) => {
+    ($id:literal, $rows:expr) => {
         concat!(
             "SELECT DISTINCT x.",
             $id,
@@ -25,18 +25,47 @@ macro_rules! newest {
 }
 pub(super) use newest;
 
+/// The channel of a trace or, if it has none, its bot: what an index of the traces begins with.
+macro_rules! channel_or_bot {
+    ($trace:literal) => {
+        concat!("COALESCE(", $trace, ".channel_id, ", $trace, ".bot_id)")
+    };
+}
+pub(super) use channel_or_bot;
+
+/// Whose ids are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    /// Of each bot `b`.
+    Bots,
+    /// Of each bot and of each of its channels, all as `b`.
+    BotsAndChannels,
+}
+
 /// The statement over all bots, on SQLite and on PostgreSQL.
-pub(super) fn statement(source: &str, has_owner: bool, has_bot: bool) -> [String; 2] {
+pub(super) fn statement(of: Of, source: &str, has_owner: bool, has_bot: bool) -> [String; 2] {
     let bots = given(&[(has_owner, " AND b.owner_id = $1"), (has_bot, " AND b.id = $2")]);
+    of_each(of, &bots, source, "DESC LIMIT $5")
+}
+
+/// The ids that `source` finds for each `b` of the bots with these conditions, and of all ids those that `end` takes.
+pub(super) fn of_each(of: Of, bots: &str, source: &str, end: &str) -> [String; 2] {
+    let all = format!("SELECT b.id FROM bots b WHERE true{bots}");
+    let all = match of {
+        Of::Bots => all,
+        Of::BotsAndChannels => {
+            format!(
+                "{all} UNION ALL SELECT c.id FROM bots b JOIN channels c ON c.bot_id = b.id WHERE true{bots}"
+            )
+        }
+    };
     [
         format!(
             "SELECT DISTINCT value AS id
-             FROM bots b, json_each((SELECT json_group_array(id) FROM ({source}))) WHERE true{bots}
-             ORDER BY id DESC LIMIT $5"
+             FROM ({all}) AS b, json_each((SELECT json_group_array(id) FROM ({source}))) ORDER BY id {end}"
         ),
         format!(
-            "SELECT DISTINCT c.id FROM bots b CROSS JOIN LATERAL ({source}) AS c WHERE true{bots}
-             ORDER BY c.id DESC LIMIT $5"
+            "SELECT DISTINCT x.id FROM ({all}) AS b CROSS JOIN LATERAL ({source}) AS x ORDER BY x.id {end}"
         ),
     ]
 }

@@ -100,9 +100,13 @@ pub fn lists() -> Vec<Planned> {
         ("message", TraceQuery { message_id: Some(MessageId::MAX), ..all() }),
         ("ids", TraceQuery { ids: vec![TraceId::MAX], ..all() }),
     ] {
-        let [sqlite, postgres] = traces::AMONG.map(|among| filter.statement(among));
+        let [sqlite, postgres] = filter.statement();
         lists.push(planned(&format!("traces: {name}"), sqlite, postgres));
-        lists.extend(filter.scan_statement().map(|scan| both(&format!("traces: {name} (end)"), scan)));
+        lists.extend(
+            filter
+                .scan_statement()
+                .map(|[sqlite, postgres]| planned(&format!("traces: {name} (end)"), sqlite, postgres)),
+        );
     }
     let all = MessageFilter::default;
     for (name, filter) in [

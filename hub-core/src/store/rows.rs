@@ -39,13 +39,20 @@ pub(super) enum Column {
     Long(&'static str),
     /// Integers, under this name.
     Number(&'static str),
+    /// Bytes, a few hundred and more, under this name.
+    Bytes(&'static str),
 }
 
 impl Column {
     pub(super) const fn name(self) -> &'static str {
         match self {
-            Self::Text(name) | Self::Long(name) | Self::Number(name) => name,
+            Self::Text(name) | Self::Long(name) | Self::Number(name) | Self::Bytes(name) => name,
         }
+    }
+
+    /// Whether a copy of a value costs more than a look at where it is.
+    const fn is_long(self) -> bool {
+        matches!(self, Self::Long(_) | Self::Bytes(_))
     }
 
     /// Its type on PostgreSQL.
@@ -53,6 +60,7 @@ impl Column {
         match self {
             Self::Text(_) | Self::Long(_) => "text",
             Self::Number(_) => "bigint",
+            Self::Bytes(_) => "bytea",
         }
     }
 }
@@ -101,6 +109,8 @@ pub(super) trait Values<'v> {
     }
     /// An integer, or NULL.
     fn number(&mut self, value: Option<i64>);
+    /// Bytes.
+    fn bytes(&mut self, value: &'v [u8]);
 
     /// The next value.
     fn push(&mut self, value: impl Into<Value<'v>>)
@@ -111,6 +121,7 @@ pub(super) trait Values<'v> {
             Value::Text(text) => self.text(text),
             Value::Id(id) => self.id(id),
             Value::Number(number) => self.number(number),
+            Value::Bytes(bytes) => self.bytes(bytes),
         }
     }
 }
@@ -121,6 +132,13 @@ pub(super) enum Value<'v> {
     Text(Option<Cow<'v, str>>),
     Id(Option<IdText>),
     Number(Option<i64>),
+    Bytes(&'v [u8]),
+}
+
+impl<'v> From<&'v [u8]> for Value<'v> {
+    fn from(bytes: &'v [u8]) -> Self {
+        Self::Bytes(bytes)
+    }
 }
 
 impl<'v> From<&'v str> for Value<'v> {
@@ -214,6 +232,10 @@ impl<'v> Values<'v> for Places {
 
     fn number(&mut self, value: Option<i64>) {
         self.0.add(value).expect(ENCODED);
+    }
+
+    fn bytes(&mut self, value: &'v [u8]) {
+        self.0.add(value.to_vec()).expect(ENCODED);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Statements about traces. Steps are a JSON array as text; steps are only ever appended.
+//! Statements about traces. Steps are only ever appended.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::{
     id::{BotId, ChannelId, MessageId, TraceId},
     model::{
         sinks::WebhookSettings,
-        trace::{Step, StoredSteps, Trace, TraceStatus},
+        trace::{PackedSteps, Step, StoredSteps, Trace, TraceStatus},
     },
     text::json,
     time::Timestamp,
@@ -46,8 +46,8 @@ pub struct NewTrace {
     pub started_at: Timestamp,
     /// From the first step's beginning to the last one's end.
     pub duration_ms: i64,
-    /// Array of steps, as it is stored.
-    pub steps: String,
+    /// Steps.
+    pub steps: PackedSteps,
 }
 
 /// What an attempt adds to a trace.
@@ -66,8 +66,8 @@ pub struct TraceUpdate {
     pub attempts: Option<i64>,
     /// When the last step ended.
     pub ended_at: Timestamp,
-    /// New steps: an array as it is stored, without its brackets; may be empty.
-    pub steps: String,
+    /// New steps; may be none.
+    pub steps: PackedSteps,
 }
 
 /// A trace as stored.
@@ -97,7 +97,7 @@ pub struct TraceRow {
     #[row(number)]
     pub duration_ms: u64,
     /// None in lists.
-    #[row(json)]
+    #[row(flatten)]
     pub steps: StoredSteps,
     /// Name of the channel.
     pub channel_name: Option<String>,
@@ -118,16 +118,18 @@ pub struct TraceRow {
 /// The columns of a [`TraceRow`] and its tables; the steps, the next attempt and the webhook's settings as given. A
 /// preview has 120 characters.
 macro_rules! select_trace {
-    ($steps:literal, $next_attempt:literal, $webhook:literal) => {
+    ($array:literal, $packed:literal, $next_attempt:literal, $webhook:literal) => {
         concat!(
             "SELECT t.id, t.message_id, t.bot_id, t.channel_id, t.replay_of, t.status, t.summary, t.attempts,
                 t.started_at, t.duration_ms, c.name AS channel_name, COALESCE(m.peer, '') AS user_id,
                 COALESCE(m.user_name, '') AS user_name, COALESCE(substr(m.content, 1, 120), '') AS preview,
-                CAST(octet_length(t.steps) + COALESCE(octet_length(m.content)
+                CAST(octet_length(t.steps) + octet_length(t.packed_steps) + COALESCE(octet_length(m.content)
                     + octet_length(COALESCE(NULLIF(m.items, ''), m.content)), 0) * (t.attempts + 1) AS BIGINT)
                     AS size, ",
-            $steps,
+            $array,
             " AS steps, ",
+            $packed,
+            " AS packed_steps, ",
             $next_attempt,
             " AS next_attempt_at, ",
             $webhook,
@@ -142,8 +144,6 @@ macro_rules! select_trace {
 mod list;
 mod outcomes;
 mod search;
-#[cfg(feature = "testing")]
-pub(super) use list::AMONG;
 #[cfg(feature = "testing")]
 pub(super) use search::candidates_statement;
 
@@ -192,6 +192,7 @@ impl Traces<'_> {
             concat!(
                 select_trace!(
                     "t.steps",
+                    "t.packed_steps",
                     "(SELECT MIN(d.due_at) FROM deliveries d
                         WHERE d.message_id = t.message_id AND d.trace_id = t.id AND d.state = 'pending')",
                     "CASE WHEN EXISTS (SELECT 1 FROM deliveries d WHERE d.message_id = t.message_id
@@ -210,10 +211,11 @@ impl Traces<'_> {
         #[row(table = "traces")]
         struct Steps {
             id: TraceId,
-            #[row(json)]
+            #[row(flatten)]
             steps: StoredSteps,
         }
-        let rows: Vec<Steps> = sql!(self.0, all: ["SELECT id, steps FROM traces WHERE id", in 1]; json(ids))?;
+        let rows: Vec<Steps> =
+            sql!(self.0, all: ["SELECT id, steps, packed_steps FROM traces WHERE id", in 1]; json(ids))?;
         Ok(rows.into_iter().map(|row| (row.id, row.steps.0)).collect())
     }
 
@@ -243,9 +245,9 @@ macro_rules! insert_traces {
     ($rows:literal) => {
         concat!(
             "INSERT INTO traces (id, message_id, bot_id, channel_id, replay_of, status, open_sinks, summary, attempts,
-                started_at, duration_ms, steps)
+                started_at, duration_ms, steps, packed_steps)
              SELECT id, message_id, bot_id, channel_id, replay_of, status, open_sinks, summary, attempts,
-                started_at, duration_ms, steps
+                started_at, duration_ms, steps, packed_steps
              FROM ",
             $rows
         )
@@ -270,12 +272,18 @@ row!(NewTrace, |row| {
     Number attempts = 0,
     Number started_at = row.started_at,
     Number duration_ms = row.duration_ms,
-    Long steps = row.steps.as_str(),
+    // Version 0.1.0 stored them here first.
+    Text steps = "",
+    Bytes packed_steps = row.steps.as_bytes(),
 });
 
-/// Appends to traces, out of these rows. The array grows as text: `[a]` and `b` make `[a,b]`, without parsing what is
-/// there. `worst` is only written while another delivery is open: a trace of one never needs it.
-pub(super) fn update_traces(max: &str, rows: &str) -> String {
+/// SQLite's expressions for the greater of two numbers and for steps with later ones.
+pub(super) const SQLITE: [&str; 2] = ["MAX", "CAST(traces.packed_steps || x.steps AS BLOB)"];
+/// Those of PostgreSQL.
+pub(super) const POSTGRES: [&str; 2] = ["GREATEST", "traces.packed_steps || x.steps"];
+
+/// Appends to traces, out of these rows. `worst` is only written while another delivery is open: a trace of one never needs it.
+pub(super) fn update_traces([max, steps]: [&str; 2], rows: &str) -> String {
     format!(
         "UPDATE traces SET
             status = CASE WHEN x.status IS NULL THEN traces.status
@@ -291,20 +299,18 @@ pub(super) fn update_traces(max: &str, rows: &str) -> String {
                 ELSE x.summary END,
             attempts = {max}(traces.attempts, COALESCE(x.attempts, 0)),
             duration_ms = {max}(traces.duration_ms, x.ended_at - started_at),
-            steps = CASE WHEN x.steps = '' THEN traces.steps
-                WHEN traces.steps = '[]' THEN '[' || x.steps || ']'
-                ELSE substr(traces.steps, 1, length(traces.steps) - 1) || ',' || x.steps || ']' END
+            packed_steps = {steps}
          FROM {rows} WHERE traces.id = x.trace"
     )
 }
 
 pub(super) async fn update(conn: &mut Conn<'_>, updates: &[&TraceUpdate]) -> Result<()> {
     failpoint!("trace.update");
-    let max = match conn {
-        Conn::Sqlite(_) => "MAX",
-        Conn::Postgres(_) => "GREATEST",
+    let dialect = match conn {
+        Conn::Sqlite(_) => SQLITE,
+        Conn::Postgres(_) => POSTGRES,
     };
-    rows::run(conn, &merge(updates), |rows| update_traces(max, rows)).await
+    rows::run(conn, &merge(updates), |rows| update_traces(dialect, rows)).await
 }
 
 row!(TraceUpdate, |row| {
@@ -314,7 +320,7 @@ row!(TraceUpdate, |row| {
     Text summary = row.summary.as_deref(),
     Number attempts = row.attempts,
     Number ended_at = row.ended_at,
-    Long steps = row.steps.as_str(),
+    Bytes steps = row.steps.as_bytes(),
 });
 
 /// How much a status weighs against another one that ended a delivery of the same trace.
@@ -349,12 +355,7 @@ pub(super) fn merge(updates: &[&TraceUpdate]) -> Vec<TraceUpdate> {
         first.ended += update.ended;
         first.attempts = first.attempts.max(update.attempts);
         first.ended_at = first.ended_at.max(update.ended_at);
-        if !update.steps.is_empty() {
-            if !first.steps.is_empty() {
-                first.steps.push(',');
-            }
-            first.steps.push_str(&update.steps);
-        }
+        first.steps.append(&update.steps);
     }
     merged
 }

@@ -12,9 +12,7 @@ use crate::{
     idempotency::{self, Idempotent},
     model::{
         sinks::SinkId,
-        trace::{
-            Step, StepDetail, StepError, StepKind, StepName, Trace, TraceStatus, steps_array, steps_text,
-        },
+        trace::{PackedSteps, Step, StepDetail, StepError, StepKind, StepName, Trace, TraceStatus},
     },
     store::{
         deliveries::Replay,
@@ -139,7 +137,7 @@ impl Traces<'_> {
                 summary: Some(CANCELLED.to_owned()),
                 attempts: None,
                 ended_at: now,
-                steps: steps_text(&[step]),
+                steps: PackedSteps::new(id, &[step]),
             }
         };
         let write = self.ctx.store.write(move |tx| {
@@ -189,6 +187,6 @@ pub(super) fn new_trace(
         summary: "replay".to_owned(),
         started_at: now,
         duration_ms: 0,
-        steps: steps_array(&[received]),
+        steps: PackedSteps::new(id, &[received]),
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     id::{AppEventId, AppId, SocketId, UserId},
     model::{
         app::Seat,
-        trace::{Step, StepDetail, StepKind, StepName, TraceStatus, steps_text},
+        trace::{PackedSteps, Step, StepDetail, StepKind, StepName, TraceStatus},
     },
     node::seats::{Place, Pulse, SeatState},
     secret::KeyMark,
@@ -228,15 +228,16 @@ impl Drop for AppListener {
 }
 
 fn trace_of(event: &WrittenEvent, now: Timestamp) -> Option<TraceUpdate> {
+    let id = event.trace_id?;
     let detail = StepDetail { event_id: Some(event.id), ..StepDetail::default() };
     let step = Step::new(StepName::Websocket, StepKind::App, TraceStatus::Ok, now, now, detail);
     Some(TraceUpdate {
-        id: event.trace_id?,
+        id,
         status: event.is_over.then_some(TraceStatus::Ok),
         ended: i64::from(event.is_over),
         summary: event.is_over.then(|| "delivered to the app".to_owned()),
         attempts: None,
         ended_at: now,
-        steps: steps_text(&[step]),
+        steps: PackedSteps::new(id, &[step]),
     })
 }

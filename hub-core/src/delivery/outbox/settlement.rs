@@ -11,7 +11,7 @@ use crate::{
     error::{ErrorCode, Result},
     events::Event,
     id::{Kind, kind},
-    model::trace::{Step, StepDetail, StepError, StepKind, StepName, TraceStatus, steps_text},
+    model::trace::{PackedSteps, Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
     network::SendOutcome,
     store::{
         sending::{ItemState, OpenItem, Settled},
@@ -291,6 +291,6 @@ fn trace_of(item: &OpenItem, started: Timestamp, settled: &Settled) -> Option<Tr
         summary: own.then_some(summary),
         attempts: None,
         ended_at: settled.stamp.read.wall,
-        steps: steps_text(&[step]),
+        steps: PackedSteps::new(id, &[step]),
     })
 }

@@ -342,7 +342,7 @@ impl<'e, 'r> Ended<'e, 'r> {
 }
 
 /// A trace and the only update of it, as [`update_traces`](crate::store::traces::update_traces) would store it.
-fn ended_trace<'e>(trace: &[Field<'e>], update: &[Field<'e>], steps: &'e str) -> Vec<Field<'e>> {
+fn ended_trace<'e>(trace: &[Field<'e>], update: &[Field<'e>], steps: &'e [u8]) -> Vec<Field<'e>> {
     let new = |column| update[Kind::TraceUpdate.place(column)];
     let mut row = trace.to_vec();
     let mut set = |column, value: Field<'e>| {
@@ -357,17 +357,13 @@ fn ended_trace<'e>(trace: &[Field<'e>], update: &[Field<'e>], steps: &'e str) ->
     set("summary", new("summary"));
     set("attempts", new("attempts"));
     set("duration_ms", Field::Number(old("duration_ms").max(duration)));
-    set("steps", Field::Text(steps));
+    set("packed_steps", Field::Bytes(steps));
     row
 }
 
-fn joined_steps(trace: &[Field<'_>], update: &[Field<'_>]) -> String {
-    let steps = trace[Kind::Trace.place("steps")].as_str();
-    match (update[Kind::TraceUpdate.place("steps")].as_str(), steps.strip_suffix(']')) {
-        (new, Some("[")) => format!("[{new}]"),
-        (new, Some(steps)) if !new.is_empty() => format!("{steps},{new}]"),
-        _ => steps.to_owned(),
-    }
+fn joined_steps(trace: &[Field<'_>], update: &[Field<'_>]) -> Vec<u8> {
+    let steps = trace[Kind::Trace.place("packed_steps")].as_bytes();
+    [steps, update[Kind::TraceUpdate.place("steps")].as_bytes()].concat()
 }
 
 /// Where each bot's network goes on after all entries.

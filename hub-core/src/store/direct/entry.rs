@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// The first byte of an entry. Another one is needed when the columns of a [`Kind`] change.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
 /// The last number of a channel's log.
 pub(super) struct LastSeq {
@@ -130,6 +130,11 @@ impl Entry {
                 self.0.push(2);
                 self.0.extend(number.to_le_bytes());
             }
+            Field::Bytes(bytes) => {
+                self.0.push(3);
+                self.len(bytes.len());
+                self.0.extend(bytes);
+            }
         }
     }
 }
@@ -146,6 +151,10 @@ impl<'v> Values<'v> for Entry {
     fn number(&mut self, value: Option<i64>) {
         self.value(value.map_or(Field::Null, Field::Number));
     }
+
+    fn bytes(&mut self, value: &'v [u8]) {
+        self.value(Field::Bytes(value));
+    }
 }
 
 /// A value of a row.
@@ -154,6 +163,7 @@ pub(super) enum Field<'e> {
     Null,
     Text(&'e str),
     Number(i64),
+    Bytes(&'e [u8]),
 }
 
 impl<'e> Field<'e> {
@@ -161,7 +171,15 @@ impl<'e> Field<'e> {
     pub(super) const fn as_str(self) -> &'e str {
         match self {
             Self::Text(text) => text,
-            Self::Null | Self::Number(_) => "",
+            _ => "",
+        }
+    }
+
+    /// Bytes, or none.
+    pub(super) const fn as_bytes(self) -> &'e [u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            _ => &[],
         }
     }
 
@@ -169,7 +187,7 @@ impl<'e> Field<'e> {
     pub(super) const fn as_number(self) -> i64 {
         match self {
             Self::Number(number) => number,
-            Self::Null | Self::Text(_) => 0,
+            _ => 0,
         }
     }
 }
@@ -180,6 +198,7 @@ impl ToSql for Field<'_> {
             Self::Null => Ok(Null.into()),
             Self::Text(text) => text.to_sql(),
             Self::Number(number) => Ok((*number).into()),
+            Self::Bytes(bytes) => bytes.to_sql(),
         }
     }
 }
@@ -257,7 +276,7 @@ impl<'e> Bytes<'e> {
     fn skip(&mut self) -> Option<()> {
         let len = match self.byte()? {
             0 => 0,
-            1 => self.len()?,
+            1 | 3 => self.len()?,
             2 => size_of::<i64>(),
             _ => return None,
         };
@@ -272,6 +291,10 @@ impl<'e> Bytes<'e> {
                 std::str::from_utf8(self.take(len)?).ok().map(Field::Text)
             }
             2 => Some(Field::Number(i64::from_le_bytes(self.array()?))),
+            3 => {
+                let len = self.len()?;
+                self.take(len).map(Field::Bytes)
+            }
             _ => None,
         }
     }
@@ -290,7 +313,7 @@ mod tests {
             let names: Vec<&str> = kind.columns().iter().map(|column| column.name()).collect();
             format!("{kind:?}: {}", names.join(" "))
         });
-        assert_eq!(FORMAT, 1);
+        assert_eq!(FORMAT, 2);
         assert_eq!(
             columns,
             [
@@ -299,7 +322,7 @@ mod tests {
                 "Log: channel seq message content",
                 "Delivery: id message bot channel trace sink lane seq claim at",
                 "Trace: id message_id bot_id channel_id replay_of status open_sinks summary attempts started_at \
-                 duration_ms steps",
+                 duration_ms steps packed_steps",
                 "Contact: bot person name count at token opened",
                 "Cursor: bot new_cursor inbound at",
                 "LastSeq: channel last",
@@ -326,7 +349,7 @@ mod tests {
             assert!(Rows::default().read(&whole[..end]).is_err(), "{end} bytes");
             assert!(Rows::default().read_outcomes(&whole[..end]).is_err(), "{end} bytes");
         }
-        for (place, byte) in [(0, 2), (1, 99), (6, 9)] {
+        for (place, byte) in [(0, FORMAT - 1), (1, 99), (6, 9)] {
             let mut damaged = whole.clone();
             damaged[place] = byte;
             let error = Rows::default().read(&damaged).unwrap_err();

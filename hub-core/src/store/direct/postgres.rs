@@ -20,7 +20,7 @@ use crate::{
             self, Settled,
             at_once::{self, Candidate, PERMIT, Permit, Permits},
         },
-        traces::{TraceUpdate, update_traces},
+        traces::{self, TraceUpdate, update_traces},
     },
     time::Timestamp,
 };
@@ -171,7 +171,7 @@ fn outcomes(values: &mut Arrays, rows: &[&Finished]) -> Vec<String> {
 /// would compare each with each, see [`among`].
 fn gains(values: &mut Arrays, name: &str, traces: &[&TraceUpdate], by: &str) -> [String; 2] {
     let [short, long] = values.push_looked_up(traces, "place");
-    let update = update_traces("GREATEST", &format!("(SELECT g.*, {long} FROM by_{by} AS g) AS x"));
+    let update = update_traces(traces::POSTGRES, &format!("(SELECT g.*, {long} FROM by_{by} AS g) AS x"));
     [format!("by_{by} AS MATERIALIZED (SELECT place, {short} FROM {by})"), format!("{name} AS ({update})")]
 }
 

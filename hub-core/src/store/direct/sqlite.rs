@@ -34,7 +34,7 @@ use crate::{
             self, Settled,
             at_once::{self, Candidate, PERMIT, Permits},
         },
-        traces::{TraceUpdate, merge, update_traces},
+        traces::{self, TraceUpdate, merge, update_traces},
     },
 };
 
@@ -87,7 +87,7 @@ impl Direct {
             count: or_rollback(&count_statement(&rows::single::<Successes>())),
             outcome: or_rollback(&finish_statement(&rows::single::<Finished>())),
             // Its trigger replaces a row, which `OR ROLLBACK` would override.
-            trace: update_traces("MAX", &rows::single::<TraceUpdate>()),
+            trace: update_traces(traces::SQLITE, &rows::single::<TraceUpdate>()),
             reply: or_rollback(&outbox::insert_messages(&rows::single::<outbox::MessageRow<'_>>(), "")),
             permit: or_rollback(&format!(
                 "{} {PERMIT}",
@@ -332,6 +332,10 @@ impl<'v> Values<'v> for Places<'_, '_> {
     }
 
     fn number(&mut self, value: Option<i64>) {
+        self.bind(value);
+    }
+
+    fn bytes(&mut self, value: &'v [u8]) {
         self.bind(value);
     }
 }

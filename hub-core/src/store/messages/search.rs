@@ -13,7 +13,7 @@ use crate::{
     page::{PageRequest, Scan},
     store::{
         CLOCK_SKEW,
-        candidates::{self, newest},
+        candidates::{self, Of, newest},
         conn::{dialect, sql},
         given,
     },
@@ -54,7 +54,7 @@ fn source(search: &MessageSearch) -> &'static str {
 /// The statement of [`Messages::search`], on SQLite and on PostgreSQL: the newest ids of each bot, and of these the
 /// newest.
 pub(in crate::store) fn candidates_statement(search: &MessageSearch, has_owner: bool) -> [String; 2] {
-    candidates::statement(source(search), has_owner, search.bot_id.is_some())
+    candidates::statement(Of::Bots, source(search), has_owner, search.bot_id.is_some())
 }
 
 /// Whether a search has filters that its candidates do not satisfy already.

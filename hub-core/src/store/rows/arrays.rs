@@ -24,7 +24,7 @@ impl Arrays {
         let first = self.push_arrays(rows);
         [false, true].map(|is_long| {
             let columns = R::COLUMNS.iter().zip(first..);
-            let columns = columns.filter(|(column, _)| matches!(column, Column::Long(_)) == is_long);
+            let columns = columns.filter(|(column, _)| column.is_long() == is_long);
             columns.map(|(column, array)| at(column, array, place)).collect::<Vec<_>>().join(",")
         })
     }
@@ -35,6 +35,7 @@ impl Arrays {
         let empty = R::COLUMNS.iter().map(|column| match column {
             Column::Text(_) | Column::Long(_) => Array::Texts(Vec::with_capacity(rows.len())),
             Column::Number(_) => Array::Numbers(Vec::with_capacity(rows.len())),
+            Column::Bytes(_) => Array::Bytes(Vec::with_capacity(rows.len())),
         });
         let mut turning = Turning { arrays: empty.collect(), next: 0 };
         for row in rows {
@@ -44,6 +45,7 @@ impl Arrays {
             match array {
                 Array::Texts(texts) => self.0.add(texts),
                 Array::Numbers(numbers) => self.0.add(numbers),
+                Array::Bytes(bytes) => self.0.add(bytes),
             }
             .expect(ENCODED);
         }
@@ -60,7 +62,10 @@ impl From<Arrays> for PgArguments {
 enum Array<'v> {
     Texts(Vec<Option<Cow<'v, str>>>),
     Numbers(Vec<Option<i64>>),
+    Bytes(Vec<&'v [u8]>),
 }
+
+const IN_ORDER: &str = "a row writes its columns in their order";
 
 /// Rows on their way into columns.
 struct Turning<'v> {
@@ -80,24 +85,31 @@ impl<'v> Values<'v> for Turning<'v> {
     fn text(&mut self, value: Option<Cow<'v, str>>) {
         match self.next() {
             Array::Texts(texts) => texts.push(value),
-            Array::Numbers(_) => unreachable!("a row writes its columns in their order"),
+            Array::Numbers(_) | Array::Bytes(_) => unreachable!("{IN_ORDER}"),
         }
     }
 
     fn number(&mut self, value: Option<i64>) {
         match self.next() {
             Array::Numbers(numbers) => numbers.push(value),
-            Array::Texts(_) => unreachable!("a row writes its columns in their order"),
+            Array::Texts(_) | Array::Bytes(_) => unreachable!("{IN_ORDER}"),
+        }
+    }
+
+    fn bytes(&mut self, value: &'v [u8]) {
+        match self.next() {
+            Array::Bytes(bytes) => bytes.push(value),
+            Array::Texts(_) | Array::Numbers(_) => unreachable!("{IN_ORDER}"),
         }
     }
 }
 
-/// PostgreSQL's expression after `FROM` for rows whose arrays are bound from this place on. Long texts are read from their
+/// PostgreSQL's expression after `FROM` for rows whose arrays are bound from this place on. Long values are read from their
 /// array where they are needed: an update copies each row that it joins with, and a function's rows are copied, too.
 fn unnest<R: Row>(first: usize) -> String {
     let (mut arrays, mut names, mut long) = (Vec::new(), Vec::new(), Vec::new());
     for (column, array) in R::COLUMNS.iter().zip(first..) {
-        if let Column::Long(_) = column {
+        if column.is_long() {
             long.push(at(column, array, "x.place"));
         } else {
             arrays.push(format!("${array}::{}[]", column.kind()));

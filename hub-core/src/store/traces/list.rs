@@ -11,6 +11,7 @@ use crate::{
     page::{Found, MAX_SCANNED, PageRequest},
     store::{
         CLOCK_SKEW,
+        candidates::{self, Of, channel_or_bot},
         conn::{dialects, sql},
         given,
     },
@@ -18,7 +19,7 @@ use crate::{
 };
 
 /// The condition for the ids of a [`TraceQuery`], on SQLite and on PostgreSQL.
-pub(in crate::store) const AMONG: [&str; 2] = dialects![" AND t.id", in 11];
+const AMONG: [&str; 2] = dialects![" AND t.id", in 11];
 
 /// The ids of a bot's traces that failed or were skipped.
 macro_rules! undelivered {
@@ -57,41 +58,75 @@ impl TraceQuery {
         matches!(self.status, Some(TraceStatus::Error | TraceStatus::Skipped)) && !self.has_few()
     }
 
-    /// The statement that reads an index until the last trace that a page looks at, and the one after it. `None` if all
-    /// filters have an index.
-    pub(in crate::store) fn scan_statement(&self) -> Option<String> {
-        self.status.filter(|_| !self.has_few())?;
-        let rows = match self.channel_id {
-            _ if self.is_undelivered() => undelivered!(),
-            Some(_) => {
-                "SELECT t.id FROM traces t WHERE t.channel_id = $6 AND t.id > $3 AND t.id < $4
-                    AND EXISTS (SELECT 1 FROM channels c WHERE c.id = $6 AND c.bot_id = $1)"
-            }
-            None => "SELECT t.id FROM traces t WHERE t.bot_id = $1 AND t.id > $3 AND t.id < $4",
-        };
-        let order = if self.oldest_first { "ASC" } else { "DESC" };
-        Some(format!("{rows} ORDER BY 1 {order} LIMIT 2 OFFSET $5"))
+    /// Whether all traces of the bot are looked at, in the indexes of its channels.
+    fn is_of_bot(&self) -> bool {
+        self.channel_id.is_none() && !self.has_few() && !self.is_undelivered()
     }
 
-    /// The statement for a page.
-    pub(in crate::store) fn statement(&self, ids: &'static str) -> String {
-        let by_id = self.has_few() || self.is_undelivered();
-        let bot = if by_id { "t.bot_id || '' = $1" } else { "t.bot_id = $1" };
+    /// The statement that reads an index until the last trace that a page looks at, and the one after it, on SQLite and on
+    /// PostgreSQL. `None` if all filters have an index.
+    pub(in crate::store) fn scan_statement(&self) -> Option<[String; 2]> {
+        self.status.filter(|_| !self.has_few())?;
+        if self.is_of_bot() {
+            return Some(self.of_bot("", "LIMIT $5 + 2", "LIMIT 2 OFFSET $5"));
+        }
+        let rows = if self.is_undelivered() {
+            undelivered!()
+        } else {
+            concat!(
+                "SELECT t.id FROM traces t WHERE ",
+                channel_or_bot!("t"),
+                " = $6 AND t.id > $3 AND t.id < $4
+                    AND EXISTS (SELECT 1 FROM channels c WHERE c.id = $6 AND c.bot_id = $1)"
+            )
+        };
+        let scan = format!("{rows} ORDER BY 1 {} LIMIT 2 OFFSET $5", self.order());
+        Some([scan.clone(), scan])
+    }
+
+    const fn order(&self) -> &'static str {
+        if self.oldest_first { "ASC" } else { "DESC" }
+    }
+
+    /// Ids of the bot's traces: the first ones with these filters of each of its channels, and of all these the first ones.
+    fn of_bot(&self, filters: &str, first_of_each: &str, first_of_all: &str) -> [String; 2] {
+        let order = self.order();
+        let bot = " AND b.id = $1 AND (CAST($2 AS TEXT) IS NULL OR b.owner_id = $2)";
+        let source = format!(
+            "SELECT t.id FROM traces t WHERE {} = b.id AND t.id > $3 AND t.id < $4{filters} ORDER BY t.id {order}
+             {first_of_each}",
+            channel_or_bot!("t")
+        );
+        candidates::of_each(Of::BotsAndChannels, bot, &source, &format!("{order} {first_of_all}"))
+    }
+
+    /// The statement for the ids of a page, on SQLite and on PostgreSQL.
+    pub(in crate::store) fn statement(&self) -> [String; 2] {
         let filters = given(&[
-            (self.channel_id.is_some(), " AND t.channel_id = $6"),
             (self.status.is_some(), " AND t.status = $7"),
             (self.is_undelivered(), concat!(" AND t.id IN (", undelivered!(), ")")),
             (self.message_id.is_some(), " AND t.message_id = $8"),
             (self.since.is_some(), " AND t.started_at >= $9"),
             (self.until.is_some(), " AND t.started_at < $10"),
-            (!self.ids.is_empty(), ids),
         ]);
-        let order = if self.oldest_first { "ASC" } else { "DESC" };
-        format!(
-            "{} WHERE {bot} AND (CAST($2 AS TEXT) IS NULL OR b.owner_id = $2) AND t.id > $3 AND t.id < $4{filters}
-             ORDER BY t.id {order} LIMIT $5",
-            select_trace!("'[]'", "CAST(NULL AS BIGINT)", "CAST(NULL AS TEXT)")
-        )
+        if self.is_of_bot() {
+            return self.of_bot(&filters, "LIMIT $5", "LIMIT $5");
+        }
+        // What names few traces is read, not all of a channel.
+        let channel = match self.channel_id {
+            None => "",
+            Some(_) if self.has_few() || self.is_undelivered() => " AND t.channel_id = $6",
+            Some(_) => concat!(" AND ", channel_or_bot!("t"), " = $6"),
+        };
+        AMONG.map(|among| {
+            let among = if self.ids.is_empty() { "" } else { among };
+            format!(
+                "SELECT t.id FROM traces t JOIN bots b ON b.id = t.bot_id WHERE t.bot_id || '' = $1
+                 AND (CAST($2 AS TEXT) IS NULL OR b.owner_id = $2) AND t.id > $3 AND t.id < $4{channel}{filters}{among}
+                 ORDER BY t.id {} LIMIT $5",
+                self.order()
+            )
+        })
     }
 }
 
@@ -110,8 +145,9 @@ impl Traces<'_> {
         let mut scanned = None;
         if let Some(statement) = query.scan_statement() {
             let (after_certain, before_certain) = query.bounds(page, true);
+            let [sqlite, postgres] = statement.map(AssertSqlSafe);
             let ends: Vec<TraceId> = sql!(self.0, values:
-                AssertSqlSafe(statement);
+                sqlite, postgres;
                 bot_id, scope.owner(), after_certain, before_certain, i64::from(MAX_SCANNED) - 1, query.channel_id,
                 query.status
             )?;
@@ -120,11 +156,16 @@ impl Traces<'_> {
                 scanned = Some(last.to_string());
             }
         }
-        let rows = sql!(self.0, all:
-            AssertSqlSafe(query.statement(AMONG[0])), AssertSqlSafe(query.statement(AMONG[1]));
+        let [sqlite, postgres] = query.statement().map(AssertSqlSafe);
+        let ids: Vec<TraceId> = sql!(self.0, values:
+            sqlite, postgres;
             bot_id, scope.owner(), after, before, i64::from(page.limit()) + 1, query.channel_id,
             query.status, query.message_id, query.since, query.until, json(&query.ids)
         )?;
+        let mut rows = self.listed(&ids).await?;
+        if query.oldest_first {
+            rows.reverse();
+        }
         Ok(Found { rows, scanned })
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     page::{PageRequest, Scan},
     store::{
         CLOCK_SKEW,
-        candidates::{self, newest},
+        candidates::{self, Of, channel_or_bot, newest},
         conn::{dialect, sql},
         given,
         messages::contains,
@@ -21,8 +21,8 @@ use crate::{
     text::json,
 };
 
-const OF_BOT: &str = newest!("id", "traces x WHERE x.bot_id = b.id");
-const OF_CHANNEL: &str = newest!("id", "traces x WHERE x.channel_id = $6");
+const OF_BOT: &str = newest!("id", concat!("traces x WHERE ", channel_or_bot!("x"), " = b.id"));
+const OF_CHANNEL: &str = newest!("id", concat!("traces x WHERE ", channel_or_bot!("x"), " = $6"));
 const UNDELIVERED: &str = newest!("trace_id", "undelivered x WHERE x.bot_id = b.id AND x.status = $7");
 const REPLAYS: &str = newest!("id", "traces x WHERE x.bot_id || '' = b.id AND x.replay_of = $8");
 const OF_MESSAGE: &str = newest!("id", "traces x WHERE x.bot_id || '' = b.id AND x.message_id = $9");
@@ -50,7 +50,9 @@ fn source(search: &TraceSearch) -> &'static str {
 /// The statement of [`Traces::search`] that reads an index, on SQLite and on PostgreSQL: the newest ids of each bot,
 /// and of these the newest.
 pub(in crate::store) fn candidates_statement(search: &TraceSearch, has_owner: bool) -> [String; 2] {
-    candidates::statement(source(search), has_owner, search.bot_id.is_some())
+    let source = source(search);
+    let of = if source == OF_BOT { Of::BotsAndChannels } else { Of::Bots };
+    candidates::statement(of, source, has_owner, search.bot_id.is_some())
 }
 
 /// Whether a search has filters that its candidates do not satisfy already.
@@ -153,7 +155,7 @@ impl Traces<'_> {
     pub async fn listed(&mut self, ids: &[TraceId]) -> Result<Vec<TraceRow>> {
         sql!(self.0, all:
             [
-                select_trace!("'[]'", "CAST(NULL AS BIGINT)", "CAST(NULL AS TEXT)"),
+                select_trace!("CAST(NULL AS TEXT)", "CAST(NULL AS BYTEA)", "CAST(NULL AS BIGINT)", "CAST(NULL AS TEXT)"),
                 "WHERE t.id", in 1, " ORDER BY t.id DESC"
             ];
             json(ids)
