@@ -5,14 +5,13 @@
 
 use serde::de::DeserializeOwned;
 use sqlx::{
-    ColumnIndex, Database, Decode, Encode, FromRow, Row, Type,
+    ColumnIndex, Database, Decode, Encode, Row, Type,
     encode::IsNull,
     error::{BoxDynError, UnexpectedNullError},
 };
 
 use crate::{
-    id::{Id, Kind, TraceId},
-    model::trace::StoredSteps,
+    id::{Id, Kind},
     secret::{Sealed, TokenHash},
     time::Timestamp,
     words::text_column,
@@ -98,23 +97,8 @@ where
     serde_json::from_str(text.unwrap_or("null")).map_err(|error| undecodable(column, error.into()))
 }
 
-/// Reads the steps of a trace. A list that leaves them out has NULL in both columns.
-impl<'r, R: Row> FromRow<'r, R> for StoredSteps
-where
-    Option<&'r str>: Decode<'r, R::Database> + Type<R::Database>,
-    Option<&'r [u8]>: Decode<'r, R::Database> + Type<R::Database>,
-    TraceId: Decode<'r, R::Database> + Type<R::Database>,
-    for<'i> &'i str: ColumnIndex<R>,
-{
-    fn from_row(row: &'r R) -> sqlx::Result<Self> {
-        let (array, packed): (Option<&str>, Option<&[u8]>) =
-            (row.try_get("steps")?, row.try_get("packed_steps")?);
-        Self::read(row.try_get("id")?, array.unwrap_or_default(), packed.unwrap_or_default())
-            .map_err(|source| undecodable("steps", source))
-    }
-}
-
-fn undecodable(column: &str, source: BoxDynError) -> sqlx::Error {
+/// The error of a value that cannot be read.
+pub(crate) fn undecodable(column: &str, source: BoxDynError) -> sqlx::Error {
     sqlx::Error::ColumnDecode { index: column.to_owned(), source }
 }
 

@@ -6,14 +6,14 @@ use std::borrow::Cow;
 use data_encoding::BASE64_NOPAD;
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_with::skip_serializing_none;
-use sqlx::error::BoxDynError;
+use sqlx::{ColumnIndex, Decode, FromRow, Row, Type, error::BoxDynError};
 
 use super::{
     step::{Step, StepDetail, StepKind, StepName},
     step_dictionary::{FIRST, of_trace},
     trace::TraceStatus,
 };
-use crate::{id::TraceId, text::json_of_size};
+use crate::{columns::undecodable, id::TraceId, text::json_of_size};
 
 /// Longest text of steps that is compressed, in bytes. Most are some hundred bytes, nearly all of it in the dictionary; longer
 /// ones are bodies and logs, and stay as they are, so that the size of a stored trace tells how much memory it needs.
@@ -128,6 +128,22 @@ impl StoredSteps {
             steps.append(&mut serde_json::from_slice(&json)?);
         }
         Ok(Self(steps))
+    }
+}
+
+/// Out of the columns `id`, `steps` and `packed_steps` of a trace; a list that leaves the steps out has NULL in both.
+impl<'r, R: Row> FromRow<'r, R> for StoredSteps
+where
+    Option<&'r str>: Decode<'r, R::Database> + Type<R::Database>,
+    Option<&'r [u8]>: Decode<'r, R::Database> + Type<R::Database>,
+    TraceId: Decode<'r, R::Database> + Type<R::Database>,
+    for<'i> &'i str: ColumnIndex<R>,
+{
+    fn from_row(row: &'r R) -> sqlx::Result<Self> {
+        let (array, packed): (Option<&str>, Option<&[u8]>) =
+            (row.try_get("steps")?, row.try_get("packed_steps")?);
+        Self::read(row.try_get("id")?, array.unwrap_or_default(), packed.unwrap_or_default())
+            .map_err(|source| undecodable("steps", source))
     }
 }
 

@@ -119,13 +119,13 @@ async fn a_rotation_flushes_the_commit_log_first() {
     let folder = tempfile::tempdir().unwrap();
     let home = hub(folder.path(), 3).await;
     let mut upkeep = Upkeep::open(&home.store).await.unwrap();
-    upkeep.run("INSERT INTO commit_log (id, entry) VALUES (1, x'ff'), (2, x'01')").await.unwrap();
+    upkeep.run("INSERT INTO commit_log (id, entry) VALUES (1, x'ff'), (2, x'02')").await.unwrap();
     assert_eq!(upkeep.integrity().await.unwrap(), ["entry 1 of the commit log cannot be read"]);
     let refused = rotate_key(&home, None, &Random::seeded(5)).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Unavailable, "{refused}");
     upkeep.run("DELETE FROM commit_log WHERE id = 1").await.unwrap();
     rotate_key(&home, None, &Random::seeded(5)).await.unwrap();
-    upkeep.run("INSERT INTO commit_log (id, entry) VALUES (2, x'01')").await.expect("entry 2 was flushed");
+    upkeep.run("INSERT INTO commit_log (id, entry) VALUES (2, x'02')").await.expect("entry 2 was flushed");
 }
 
 #[tokio::test]

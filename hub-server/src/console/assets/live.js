@@ -151,7 +151,6 @@ function showPill(here, count) {
 }
 
 let insertsRows = false; // With the next answer.
-
 function insertRows() {
   insertsRows = true;
   for (const one of live()) if (one.hasAttribute('data-held')) makeStale(one);
@@ -343,13 +342,8 @@ function start() {
 
 /* ---- Forms ---- */
 
-let sent = Promise.resolve(); // All forms so far have their answers.
-
-/**
- * Sends a form after the answers to those before it, so that a test uses what was saved just before.
- * @param {HTMLFormElement} form
- * @param {HTMLElement | null} button
- */
+let answers = Promise.resolve(); // To all forms so far.
+/** Sends a form after the answers to those before: a test uses what was just saved. @param {HTMLFormElement} form @param {HTMLElement | null} button */
 function send(form, button) {
   if (form.hasAttribute('aria-busy')) return;
   const data = new FormData(form);
@@ -358,22 +352,16 @@ function send(form, button) {
   if (chosen instanceof HTMLButtonElement && chosen.name) data.append(chosen.name, chosen.value);
   form.setAttribute('aria-busy', 'true');
   form.querySelector('[data-not-sent]')?.remove();
-  sent = sent.then(() => exchange(form, typed, data));
-}
-
-/** Sends a form and shows the answer. @param {HTMLFormElement} form @param {string} typed @param {FormData} data */
-async function exchange(form, typed, data) {
-  try {
-    shown(form, typed, await load(form.getAttribute('action') ?? location.href, 'main', data));
-  } catch {
+  const answer = answers.then(() => load(form.getAttribute('action') ?? location.href, 'main', data));
+  answers = answer.then((answer) => shown(form, typed, answer)).catch(() => {
     const problem = Object.assign(document.createElement('p'), { className: 'problem', textContent: word('not_sent') });
     problem.setAttribute('role', 'alert');
     problem.setAttribute('data-not-sent', '');
     form.append(problem);
-  } finally {
+  }).finally(() => {
     form.removeAttribute('aria-busy');
     expectChange();
-  }
+  });
 }
 
 /** Shows the answer to a form. @param {HTMLFormElement} form @param {string} typed @param {Awaited<ReturnType<typeof load>>} answer */
