@@ -236,7 +236,9 @@ async fn answer(mut stream: TcpStream) {
     } else {
         "200 OK".to_owned()
     };
-    let _ = stream.write_all(format!("HTTP/1.1 {head}\r\ncontent-length: 0\r\n\r\n").as_bytes()).await;
+    // What is closed without notice may be used for the next request, which fails then.
+    let response = format!("HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+    let _ = stream.write_all(response.as_bytes()).await;
     // The body that came along is read, so that closing does not cut the answer.
     let _ = stream.shutdown().await;
     while stream.read(&mut [0; 1024]).await.is_ok_and(|length| length > 0) {}
