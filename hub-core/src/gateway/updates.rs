@@ -125,7 +125,7 @@ impl Gateway<'_> {
             return Ok(());
         }
         let detail = StepDetail { ilink_client: Some(id), ..StepDetail::default() };
-        let step = [Step::new(StepName::Ilink, StepKind::Ilink, TraceStatus::Ok, now, now, detail)];
+        let steps = [Step::new(StepName::Ilink, StepKind::Ilink, TraceStatus::Ok, now, now, detail)];
         let write = self.ctx.store.write(move |tx| {
             async move {
                 if !new.is_empty() {
@@ -137,7 +137,7 @@ impl Gateway<'_> {
                         summary: None,
                         attempts: None,
                         ended_at: now,
-                        steps: PackedSteps::new(id, &step),
+                        steps: PackedSteps::new(id, &steps),
                     };
                     let updates: Vec<_> = traces.into_iter().map(update).collect();
                     tx.traces().update(&updates.iter().collect::<Vec<_>>()).await?;

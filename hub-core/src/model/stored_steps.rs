@@ -93,11 +93,6 @@ impl PackedSteps {
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
-
-    /// Whether there are no steps.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
 }
 
 fn json_text(steps: &[Step]) -> String {

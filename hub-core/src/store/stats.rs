@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     CLOCK_SKEW,
+    candidates::channel_or_bot,
     conn::{Conn, sql},
 };
 use crate::{
@@ -176,11 +177,15 @@ impl Stats<'_> {
             owner, MessageId::first_at(since - CLOCK_SKEW), since, i64::from(limit)
         )?;
         let traces: Vec<(i64, TraceStatus, i64)> = sql!(self.0, all:
-            "SELECT x.started_at / 60000, x.status, COUNT(*) FROM (
-                SELECT t.started_at, t.status FROM bots b JOIN channels c ON c.bot_id = b.id
-                JOIN traces t ON COALESCE(t.channel_id, t.bot_id) = c.id AND t.id > $2
-                WHERE b.owner_id = $1 LIMIT $4) AS x
-             WHERE x.started_at >= $3 GROUP BY x.started_at / 60000, x.status";
+            concat!(
+                "SELECT x.started_at / 60000, x.status, COUNT(*) FROM (
+                    SELECT t.started_at, t.status FROM bots b JOIN channels c ON c.bot_id = b.id
+                    JOIN traces t ON ",
+                channel_or_bot!("t"),
+                " = c.id AND t.id > $2
+                    WHERE b.owner_id = $1 LIMIT $4) AS x
+                 WHERE x.started_at >= $3 GROUP BY x.started_at / 60000, x.status"
+            );
             owner, TraceId::first_at(since - CLOCK_SKEW), since, i64::from(limit)
         )?;
         let mut minutes: BTreeMap<i64, MinuteCounts> = BTreeMap::new();
