@@ -56,7 +56,6 @@ pub fn banner(config: &Config, url: &Url, sim_control: Option<SocketAddr>, setup
     };
     let mut text = format!("hub-server {}  {mode}\n", env!("CARGO_PKG_VERSION"));
     for (mark, name, value) in [
-        ("├─", "Console", format!("{base}/")),
         ("├─", "API docs", format!("{base}/docs      openapi: /openapi.json")),
         ("├─", "Data", data),
         ("├─", "Config", file),
@@ -65,14 +64,16 @@ pub fn banner(config: &Config, url: &Url, sim_control: Option<SocketAddr>, setup
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{mark} {name:<10} {value}");
     }
-    if let Some(token) = setup {
+    if setup.is_some() {
         let _ = write!(
             text,
-            "\n  There is no administrator yet. Open this link to create the account (single use, 30 min):\n  {}\n  \
-             or send the token as setup_token in POST {base}/api/auth/register\n",
-            setup_link(url, token)
+            "\n  There is no administrator yet. The link creates the account (single use, 30 min); or send the token\n  \
+             as setup_token in POST {base}/api/auth/register\n",
         );
     }
+    let link = setup.map_or_else(|| format!("{base}/"), |token| setup_link(url, token));
+    let demo = if config.demo && config.development { "The demo is running. " } else { "" };
+    let _ = writeln!(text, "\n  {demo}Open {link}");
     text
 }
 
@@ -122,7 +123,9 @@ mod tests {
         let config = Config::load(&Sources { env, ..Sources::default() }).unwrap();
         let url = public_url(&config, &config.listen);
         let text = banner(&config, &url, None, Some(&Secret::new("hubt_token")));
-        assert!(text.contains(&format!("{url}login#setup=hubt_token\n")), "{text}");
+        assert!(text.ends_with(&format!("Open {url}login#setup=hubt_token\n")), "{text}");
+        let text = banner(&config, &url, None, None);
+        assert!(text.ends_with(&format!("Open {url}\n")), "{text}");
         let line = banner_line(&config, &url, None, Some(&Secret::new("hubt_token")));
         let fields: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(

@@ -1,5 +1,5 @@
-//! The READMEs build both programs with one command, and either program alone is built with the same features, so that
-//! no crate is compiled twice.
+//! The READMEs begin with two commands that need no other set-up. Either program alone is built with the features of
+//! both, so that no crate is compiled twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,16 +54,20 @@ fn command(line: &str) -> &str {
 }
 
 #[test]
-fn the_readmes_have_one_build_command_and_name_what_it_needs() {
+fn the_readmes_begin_with_two_commands_and_name_what_they_need() {
     let version = read("Cargo.toml");
     let (_, version) = version.split_once("rust-version = \"").unwrap();
     let (version, _) = version.split_once('"').unwrap();
     for page in ["README.md", "README.zh-CN.md"] {
         let text = read(page);
-        let builds: BTreeSet<&str> =
-            text.lines().filter(|line| line.starts_with("cargo build")).map(command).collect();
-        assert_eq!(builds, ["cargo build --release -p hub-server -p hub-cli"].into(), "{page}");
-        assert!(!text.contains("cargo run"), "{page}: another selection of packages");
+        let (_, first) = text.split_once("```sh\n").unwrap();
+        let (first, rest) = first.split_once("```").unwrap();
+        let first: Vec<&str> = first.lines().map(command).collect();
+        assert_eq!(first, ["cargo run --release -p hub-server", "cargo test --workspace"], "{page}");
+        assert!(rest.trim_start().starts_with("| "), "{page}: the table of purposes follows");
         assert!(text.contains(&format!("Rust {version}")), "{page} does not name Rust {version}");
+        let builds: BTreeSet<&str> =
+            rest.lines().filter(|line| line.starts_with("cargo ")).map(command).collect();
+        assert_eq!(builds, ["cargo build --release -p hub-server -p hub-cli"].into(), "{page}");
     }
 }
