@@ -2,6 +2,7 @@
 //! those that are installed on their bots.
 
 use hub_macros::FromRow;
+use sqlx::AssertSqlSafe;
 
 use super::conn::{Conn, sql};
 use crate::{
@@ -57,22 +58,46 @@ macro_rules! visible {
     };
 }
 
+/// The newest ids of a page of the apps with this condition.
+macro_rules! newest_ids {
+    ($condition:literal) => {
+        concat!(
+            "SELECT id FROM (SELECT id FROM apps WHERE ",
+            $condition,
+            " AND id < $2 ORDER BY id DESC LIMIT $3) AS newest"
+        )
+    };
+}
+
+/// Ids of the apps on bots of the user `$1`: as many as the bots have.
+const ON_BOTS: &str =
+    "SELECT i.app_id FROM bots b JOIN app_installations i ON i.bot_id = b.id WHERE b.owner_id = $1";
+
+/// The condition for the apps of a view, each part with an index. An operator sees everything.
+fn condition(view: AppView, is_of_user: bool) -> String {
+    match view {
+        AppView::Public => " AND a.listing = 'listed'".to_owned(),
+        AppView::Own if is_of_user => " AND a.owner_id = $1".to_owned(),
+        AppView::Installed if is_of_user => format!(" AND a.id IN ({ON_BOTS})"),
+        AppView::All if is_of_user => format!(
+            " AND a.id IN ({} UNION {} UNION {ON_BOTS})",
+            newest_ids!("owner_id = $1"),
+            newest_ids!("listing = 'listed'")
+        ),
+        AppView::Installed => concat!(" AND ", installed!()).to_owned(),
+        AppView::Own | AppView::All => String::new(),
+    }
+}
+
 /// Reading.
 impl Apps<'_> {
     /// Apps that a scope may see, newest first, one more than the page has room for.
     pub async fn page(&mut self, scope: Scope, view: AppView, page: &PageRequest) -> Result<Vec<App>> {
+        let condition = condition(view, scope.owner().is_some());
+        let sql = format!("{}{condition} ORDER BY a.id DESC LIMIT $3", select!("WHERE a.id < $2"));
         sql!(self.0, all:
-            select!(
-                "WHERE a.id < $2 AND CASE CAST($3 AS TEXT)
-                    WHEN 'own' THEN CAST($1 AS TEXT) IS NULL OR a.owner_id = $1
-                    WHEN 'public' THEN a.listing = 'listed'
-                    WHEN 'installed' THEN ",
-                installed!(),
-                " ELSE ",
-                visible!(),
-                " END ORDER BY a.id DESC LIMIT $4"
-            );
-            scope.owner(), page.before(AppId::MAX), view, i64::from(page.limit()) + 1
+            AssertSqlSafe(sql);
+            scope.owner(), page.before(AppId::MAX), i64::from(page.limit()) + 1
         )
     }
 
