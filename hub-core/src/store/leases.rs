@@ -308,6 +308,7 @@ impl Leases<'_> {
 macro_rules! bots_with_open {
     ($table:literal, $open:literal, $rest:literal) => {
         concat!(
+            // CROSS JOIN: SQLite would begin with all bots of the node.
             // Not MIN: PostgreSQL may read all rows for the least of them, and not for the first one in their order.
             "WITH RECURSIVE busy (id) AS (
                 SELECT (SELECT bot_id FROM ",
@@ -322,7 +323,7 @@ macro_rules! bots_with_open {
             $open,
             " AND bot_id > busy.id ORDER BY bot_id LIMIT 1)
                 FROM busy WHERE busy.id IS NOT NULL)
-            SELECT b.id FROM busy JOIN bots b ON b.id = busy.id WHERE b.lease_owner = $1",
+            SELECT b.id FROM busy CROSS JOIN bots b WHERE b.id = busy.id AND b.lease_owner = $1",
             $rest
         )
     };
