@@ -45,7 +45,7 @@ async fn an_entry_takes_the_names_of_the_moment(db: &Db) {
     add(db, entry(db, "operator", Action::KeyDeleted, START).target("key_1", "ci")).await;
     db.sql("DELETE FROM users").await;
     let mut read = db.store.read().await.unwrap();
-    let entries = read.audit().page(&AuditFilter::default(), &PageRequest::default()).await.unwrap();
+    let entries = read.audit().page(&AuditFilter::default(), &PageRequest::default()).await.unwrap().rows;
     let [second, first] = &entries[..] else { panic!("{entries:?}") };
     assert_eq!((&first.actor, &*first.actor_name), (&ada.to_string(), "ada"));
     assert_eq!((&first.target, &*first.target_name), (&bob.to_string(), "bob"));
@@ -83,7 +83,7 @@ async fn entries_are_filtered_and_paged(db: &Db) {
         let own = |text: Option<&str>| text.map(str::to_owned);
         let filter = AuditFilter { actor: own(actor), action: own(action), target: own(target) };
         let page = PageRequest::parse("audit", Some(limit), None).unwrap();
-        let entries = read.audit().page(&filter, &page).await.unwrap();
+        let entries = read.audit().page(&filter, &page).await.unwrap().rows;
         entries.into_iter().map(|entry| entry.id).collect::<Vec<_>>()
     };
     assert_eq!(ids(None, None, None, 1).await, [made[2], made[1]], "one more than the page holds");
@@ -101,6 +101,6 @@ async fn old_entries_are_forgotten_in_pieces(db: &Db) {
     let forget = async |limit| commit!(db, |tx| tx.audit().delete_before(START + day, limit).await).unwrap();
     assert_eq!((forget(2).await, forget(2).await, forget(2).await), (2, 1, 0));
     let mut read = db.store.read().await.unwrap();
-    let left = read.audit().page(&AuditFilter::default(), &PageRequest::default()).await.unwrap();
+    let left = read.audit().page(&AuditFilter::default(), &PageRequest::default()).await.unwrap().rows;
     assert_eq!(left.iter().map(|entry| entry.id).collect::<Vec<_>>(), [kept]);
 }

@@ -305,7 +305,7 @@ async fn bots_are_listed_by_status(db: &Db) {
     let mut read = db.store.read().await.unwrap();
     let mut ids = async |owner: Option<UserId>, status| {
         let found = read.bots().page_in_status(owner, status, &PageRequest::default()).await.unwrap();
-        found.into_iter().map(|bot| bot.id).collect::<Vec<_>>()
+        found.rows.into_iter().map(|bot| bot.id).collect::<Vec<_>>()
     };
     assert_eq!(ids(None, None).await, [c, b, a]);
     assert_eq!(ids(None, Some(BotStatus::Online)).await, [c, a]);

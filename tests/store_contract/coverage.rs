@@ -59,7 +59,7 @@ fn files(folder: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// The files of the store with the names of their rooms: what lies in a folder belongs to the file next to it.
-fn sources(store: &Path) -> Vec<(String, PathBuf)> {
+pub(super) fn sources(store: &Path) -> Vec<(String, PathBuf)> {
     let room = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
     let parts = |path: PathBuf| {
         let parts = if path.is_dir() { files(&path).collect() } else { vec![path.clone()] };

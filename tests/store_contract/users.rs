@@ -61,7 +61,7 @@ async fn users_are_listed_newest_first_and_filtered(db: &Db) {
     let mut read = db.store.read().await.unwrap();
     let mut ids = async |query: UserQuery| {
         let found = read.users().page(&query, &PageRequest::default()).await.unwrap();
-        found.into_iter().map(|row| row.user.id).collect::<Vec<_>>()
+        found.rows.into_iter().map(|row| row.user.id).collect::<Vec<_>>()
     };
     assert_eq!(ids(UserQuery::default()).await, [cid, bob, ada]);
     assert_eq!(ids(UserQuery { role: Some(Role::Admin), ..UserQuery::default() }).await, [ada]);
@@ -72,7 +72,7 @@ async fn users_are_listed_newest_first_and_filtered(db: &Db) {
         assert_eq!(ids(UserQuery { q: Some(q.to_owned()), ..UserQuery::default() }).await, found, "{q}");
     }
     let page = PageRequest::parse("users", Some(1), None).unwrap();
-    assert_eq!(read.users().page(&UserQuery::default(), &page).await.unwrap().len(), 2);
+    assert_eq!(read.users().page(&UserQuery::default(), &page).await.unwrap().rows.len(), 2);
     drop(read);
     let found = find(db, ada).await.unwrap();
     assert_eq!((found.has_password, found.bots, found.sessions, found.api_keys), (true, 1, 0, 0));

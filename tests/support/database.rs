@@ -156,12 +156,14 @@ impl Db {
                     places.iter().rposition(|place| sql.contains(place.as_str())).map_or(0, |last| last + 1);
                 let kinds = places[..used].iter();
                 let kinds = kinds.map(|place| if sql.contains(place.as_str()) { "unknown" } else { "text" });
-                let kinds = kinds.collect::<Vec<_>>().join(", ");
-                let values = vec!["NULL"; used].join(", ");
+                let list = |items: Vec<&str>| {
+                    if items.is_empty() { String::new() } else { format!("({})", items.join(", ")) }
+                };
+                let (kinds, values) = (list(kinds.collect()), list(vec!["NULL"; used]));
                 let prepare =
-                    format!("SET plan_cache_mode = force_generic_plan; PREPARE planned ({kinds}) AS {sql}");
+                    format!("SET plan_cache_mode = force_generic_plan; PREPARE planned {kinds} AS {sql}");
                 sqlx::raw_sql(AssertSqlSafe(prepare)).execute(&mut *conn).await.unwrap();
-                let explain = AssertSqlSafe(format!("EXPLAIN (COSTS OFF) EXECUTE planned ({values})"));
+                let explain = AssertSqlSafe(format!("EXPLAIN (COSTS OFF) EXECUTE planned {values}"));
                 let lines = sqlx::query_scalar(explain).fetch_all(&mut *conn).await.unwrap();
                 sqlx::raw_sql("DEALLOCATE planned").execute(conn).await.unwrap();
                 lines

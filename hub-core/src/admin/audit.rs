@@ -28,7 +28,7 @@ impl Admin<'_> {
         page: &PageRequest,
     ) -> Result<Page<AuditEntry>> {
         actor.admin()?;
-        let rows = self.ctx.store.read().await?.audit().page(filter, page).await?;
-        Ok(Page::from_rows(&filter.list_name(), page, rows, |entry| entry.id.to_string()))
+        let found = self.ctx.store.read().await?.audit().page(filter, page).await?;
+        Ok(Page::from_found(&filter.list_name(), page, found, |entry| entry.id.to_string()))
     }
 }

@@ -42,10 +42,10 @@ impl Admin<'_> {
     pub async fn bots(&self, actor: &Actor, query: &BotQuery, page: &PageRequest) -> Result<Page<AdminBot>> {
         actor.admin()?;
         let mut read = self.ctx.store.read().await?;
-        let rows = read.bots().page_in_status(query.owner_id, query.status, page).await?;
-        let owners: Vec<UserId> = rows.iter().map(|bot| bot.owner_id).collect();
+        let found = read.bots().page_in_status(query.owner_id, query.status, page).await?;
+        let owners: Vec<UserId> = found.rows.iter().map(|bot| bot.owner_id).collect();
         let names = read.users().names(&owners).await?;
-        let page = Page::from_rows(&query.list_name(), page, rows, |bot| bot.id.to_string());
+        let page = Page::from_found(&query.list_name(), page, found, |bot| bot.id.to_string());
         let now = self.ctx.store.now();
         Ok(page.map(|bot| {
             let owner_name = names.get(&bot.owner_id).cloned().unwrap_or_default();

@@ -38,8 +38,8 @@ impl Admin<'_> {
         page: &PageRequest,
     ) -> Result<Page<AdminUser>> {
         actor.admin()?;
-        let rows = self.ctx.store.read().await?.users().page(query, page).await?;
-        Ok(Page::from_rows(&query.list_name(), page, rows, |row| row.user.id.to_string()))
+        let found = self.ctx.store.read().await?.users().page(query, page).await?;
+        Ok(Page::from_found(&query.list_name(), page, found, |row| row.user.id.to_string()))
     }
 
     /// One user.

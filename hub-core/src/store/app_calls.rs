@@ -17,7 +17,7 @@ use crate::{
 pub struct AppCalls<'c>(pub(super) Conn<'c>);
 
 /// The statement of [`AppCalls::page`].
-pub(super) const PAGE: &str =
+const PAGE: &str =
     "SELECT id, trace_id, method, path, request_body, status, response_body, duration_ms, created_at
      FROM app_calls WHERE installation_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3";
 

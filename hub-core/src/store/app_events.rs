@@ -140,7 +140,7 @@ macro_rules! select {
 }
 
 /// The statement of [`AppEvents::page`].
-pub(super) const PAGE: &str = select!("WHERE installation_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
+const PAGE: &str = select!("WHERE installation_id = $1 AND id < $2 ORDER BY id DESC LIMIT $3");
 
 /// The statement of [`AppEvents::delete_before`].
 pub(super) const DELETE_BEFORE: &str = delete_old!("app_events", "id", "created_at");

@@ -3,6 +3,7 @@
 use sqlx::AssertSqlSafe;
 
 use super::{
+    candidates::{ScanEnd, scan_end},
     conn::{Conn, sql},
     given,
 };
@@ -10,7 +11,7 @@ use crate::{
     error::Result,
     id::{AuditId, UserId},
     model::audit::{AuditEntry, NewEntry},
-    page::PageRequest,
+    page::{Found, PageRequest},
     text::json,
     time::Timestamp,
 };
@@ -42,18 +43,34 @@ macro_rules! select {
 
 impl AuditFilter {
     /// The statement for a page.
-    pub(super) fn statement(&self) -> String {
+    fn statement(&self) -> String {
         let filters = given(&[
             (self.actor.is_some(), " AND actor = $2"),
             (self.action.is_some(), " AND action = $3"),
-            (self.target.is_some(), " AND target = $4"),
+            // With both, the index of the actor is read.
+            (self.target.is_some() && self.actor.is_some(), " AND target || '' = $4"),
+            (self.target.is_some() && self.actor.is_none(), " AND target = $4"),
         ]);
-        format!("{}{filters} ORDER BY id DESC LIMIT $5", select!("WHERE id < $1"))
+        format!("{}{filters} ORDER BY id DESC LIMIT $5", select!("WHERE id < $1 AND id > $6"))
+    }
+
+    /// The rows of the index that a page is read from, with the value of their condition.
+    fn rows(&self) -> (&'static str, Option<&str>) {
+        match (&self.actor, &self.target) {
+            (Some(actor), _) => ("audit WHERE actor = $2", Some(actor)),
+            (None, Some(target)) => ("audit WHERE target = $2", Some(target)),
+            (None, None) => ("audit WHERE true", None),
+        }
+    }
+
+    /// Whether it has a filter that this index does not satisfy.
+    const fn is_scanned(&self) -> bool {
+        self.action.is_some() || self.actor.is_some() && self.target.is_some()
     }
 }
 
 /// The statement for a page of what a user did, and of what was done to them.
-pub(super) const PAGE_OF_USER: &str = select!(
+const PAGE_OF_USER: &str = select!(
     "WHERE id IN (
         SELECT id FROM (SELECT id FROM audit WHERE actor = $2 AND id < $1 ORDER BY id DESC LIMIT $3) AS by_them
         UNION SELECT id FROM (SELECT id FROM audit WHERE target = $2 AND id < $1 ORDER BY id DESC LIMIT $3) AS to_them)
@@ -77,13 +94,20 @@ impl Audit<'_> {
         )
     }
 
-    /// A page of the log, newest first; one more than the page holds when there are more.
-    pub async fn page(&mut self, filter: &AuditFilter, page: &PageRequest) -> Result<Vec<AuditEntry>> {
-        sql!(self.0, all:
+    /// A page of the log, newest first; one more than the page holds when there are more. With an action, and with both
+    /// an actor and a target, it looks at [`MAX_SCANNED`](crate::page::MAX_SCANNED) entries.
+    pub async fn page(&mut self, filter: &AuditFilter, page: &PageRequest) -> Result<Found<AuditEntry>> {
+        let before = page.before(AuditId::MAX);
+        let ScanEnd { after, scanned } = if filter.is_scanned() {
+            scan_end(&mut self.0, filter.rows(), &before).await?
+        } else {
+            ScanEnd::default()
+        };
+        let rows = sql!(self.0, all:
             AssertSqlSafe(filter.statement());
-            page.before(AuditId::MAX), &filter.actor, &filter.action, &filter.target,
-            i64::from(page.limit()) + 1
-        )
+            before, &filter.actor, &filter.action, &filter.target, i64::from(page.limit()) + 1, after
+        )?;
+        Ok(Found { rows, scanned })
     }
 
     /// A page of what a user did and of what was done to them, newest first; one more than the page holds when

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use sqlx::AssertSqlSafe;
 
 use super::{
+    candidates::{ScanEnd, scan_end},
     conn::{Conn, sql},
     given,
     rows::{self, row},
@@ -13,7 +14,7 @@ use crate::{
     error::Result,
     id::{BotId, UserId},
     model::bot::{BotRecord, BotStatus},
-    page::PageRequest,
+    page::{Found, PageRequest},
     secret::Sealed,
     text::json,
     time::Timestamp,
@@ -104,29 +105,36 @@ macro_rules! select_bot {
 }
 
 /// The statement for a page of the bots of an owner, or in a status.
-pub(super) fn page_statement(of_owner: bool, in_status: bool) -> String {
+fn page_statement(of_owner: bool, in_status: bool) -> String {
     let filters = given(&[(of_owner, " AND b.owner_id = $1"), (in_status, " AND b.status = $4")]);
-    format!("{} WHERE b.id < $2{filters} ORDER BY b.id DESC LIMIT $3", select_bot!(""))
+    format!("{}{filters} ORDER BY b.id DESC LIMIT $3", select_bot!("WHERE b.id < $2 AND b.id > $5"))
 }
 
 impl Bots<'_> {
     /// A page of the bots in a scope, newest first; one row more than asked for tells whether more follow.
     pub async fn page(&mut self, owner: Option<UserId>, request: &PageRequest) -> Result<Vec<BotRecord>> {
-        self.page_in_status(owner, None, request).await
+        Ok(self.page_in_status(owner, None, request).await?.rows)
     }
 
-    /// The same, of one status alone.
+    /// The same, of one status alone. Without an owner it looks at [`MAX_SCANNED`](crate::page::MAX_SCANNED) bots.
     pub async fn page_in_status(
         &mut self,
         owner: Option<UserId>,
         status: Option<BotStatus>,
         request: &PageRequest,
-    ) -> Result<Vec<BotRecord>> {
+    ) -> Result<Found<BotRecord>> {
+        let before = request.before(BotId::MAX);
+        let ScanEnd { after, scanned } = if owner.is_none() && status.is_some() {
+            scan_end(&mut self.0, ("bots WHERE true", None), &before).await?
+        } else {
+            ScanEnd::default()
+        };
         let sql = page_statement(owner.is_some(), status.is_some());
-        sql!(self.0, all:
+        let rows = sql!(self.0, all:
             AssertSqlSafe(sql);
-            owner, request.before(BotId::MAX), i64::from(request.limit()) + 1, status
-        )
+            owner, before, i64::from(request.limit()) + 1, status, after
+        )?;
+        Ok(Found { rows, scanned })
     }
 
     /// One bot in a scope.
@@ -223,9 +231,11 @@ impl Bots<'_> {
     /// same account id.
     pub async fn holders(&mut self, network: &str, wx_id: &str, owner_user_id: &str) -> Result<Vec<Holder>> {
         sql!(self.0, all:
-            "SELECT id AS bot_id, owner_id FROM bots
-            WHERE network = $1 AND (wx_id = $2 OR (owner_user_id = $3 AND $3 <> ''))
-            ORDER BY CASE WHEN owner_user_id = $3 THEN 0 ELSE 1 END, id";
+            "SELECT bot_id, owner_id FROM (
+                SELECT id AS bot_id, owner_id, owner_user_id FROM bots WHERE wx_id = $2 AND network = $1
+                UNION SELECT id, owner_id, owner_user_id FROM bots
+                    WHERE network = $1 AND owner_user_id = $3 AND owner_user_id <> '') AS found
+            ORDER BY CASE WHEN owner_user_id = $3 THEN 0 ELSE 1 END, bot_id";
             network, wx_id, owner_user_id
         )
     }

@@ -1,8 +1,14 @@
 //! What a list over all bots of an owner reads first: the newest ids of each bot by an index in the order of the list, and
 //! of these the newest. Both statements take the owner as $1, the bot as $2, the ends of the ids as $3 and $4 and the
-//! number of ids as $5.
+//! number of ids as $5. And where a page ends that has a filter without an index.
 
-use super::given;
+use sqlx::AssertSqlSafe;
+
+use super::{
+    conn::{Conn, sql},
+    given,
+};
+use crate::{error::Result, page::MAX_SCANNED};
 
 /// The newest ids of a bot `b` between $3 and $4, each once, from the rows of a table.
 macro_rules! newest {
@@ -25,13 +31,15 @@ macro_rules! newest {
 }
 pub(super) use newest;
 
-/// The channel of a trace or, if it has none, its bot: what an index of the traces begins with.
-macro_rules! channel_or_bot {
-    ($trace:literal) => {
-        concat!("COALESCE(", $trace, ".channel_id, ", $trace, ".bot_id)")
+/// The condition that the channel of a trace or, if it has none, its bot is `$id`: what an index of the traces begins
+/// with. SQLite uses an index of an expression only for a value that is no column, as the type of a column may convert
+/// the expression's.
+macro_rules! is_channel_or_bot {
+    ($trace:literal, $id:literal) => {
+        concat!("COALESCE(", $trace, ".channel_id, ", $trace, ".bot_id) = ", $id, " || ''")
     };
 }
-pub(super) use channel_or_bot;
+pub(super) use is_channel_or_bot;
 
 /// Whose ids are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,4 +76,30 @@ pub(super) fn of_each(of: Of, bots: &str, source: &str, end: &str) -> [String; 2
             "SELECT DISTINCT x.id FROM ({all}) AS b CROSS JOIN LATERAL ({source}) AS x ORDER BY x.id {end}"
         ),
     ]
+}
+
+/// The end of what a page with a filter without an index looks at.
+#[derive(Debug, Default)]
+pub(super) struct ScanEnd {
+    /// The greatest id that it does not look at; empty if it looks at all that are left.
+    pub(super) after: String,
+    /// The last id that it looks at, if others follow.
+    pub(super) scanned: Option<String>,
+}
+
+/// Finds the end of [`MAX_SCANNED`] ids of these rows before an id, newest first. `rows` is a table and a condition with
+/// `$2`, and has an index in the order of the ids.
+pub(super) async fn scan_end(
+    conn: &mut Conn<'_>,
+    (rows, value): (&str, Option<&str>),
+    before: &str,
+) -> Result<ScanEnd> {
+    let sql = format!("SELECT id FROM {rows} AND id < $1 ORDER BY id DESC LIMIT 2 OFFSET $3");
+    let ends: Vec<String> =
+        sql!(*conn, values: AssertSqlSafe(sql); before, value, i64::from(MAX_SCANNED) - 1)?;
+    let mut ends = ends.into_iter();
+    Ok(match (ends.next(), ends.next()) {
+        (scanned, Some(after)) => ScanEnd { after, scanned },
+        _ => ScanEnd::default(),
+    })
 }

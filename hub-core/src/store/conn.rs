@@ -1,6 +1,6 @@
 //! Connections: the two drivers behind one type, and [`sql!`], which runs a statement on either.
 
-use sqlx::{FromRow, PgConnection, Row, SqlSafeStr, SqliteConnection};
+use sqlx::{FromRow, PgConnection, Row, SqlSafeStr, SqlStr, SqliteConnection};
 
 use super::fault::classify;
 use crate::error::Result;
@@ -75,11 +75,11 @@ macro_rules! sql {
     ($db:expr, $verb:ident: $sqlite:expr, $postgres:expr $(; $($value:expr),*)?) => {
         match &mut $db {
             $crate::store::conn::Conn::Sqlite(conn) => {
-                let query = ::sqlx::query($sqlite)$($(.bind($value))*)?;
+                let query = ::sqlx::query($crate::store::conn::noted($sqlite))$($(.bind($value))*)?;
                 $crate::store::conn::sql!(@$verb sqlite, query, conn)
             }
             $crate::store::conn::Conn::Postgres(conn) => {
-                let query = ::sqlx::query($postgres)$($(.bind($value))*)?;
+                let query = ::sqlx::query($crate::store::conn::noted($postgres))$($(.bind($value))*)?;
                 $crate::store::conn::sql!(@$verb postgres, query, conn)
             }
         }
@@ -125,6 +125,14 @@ macro_rules! sql {
 }
 
 pub(crate) use sql;
+
+/// Passes on the text of a statement that is about to run, which a test may record.
+pub(super) fn noted(sql: impl SqlSafeStr) -> SqlStr {
+    let sql = sql.into_sql_str();
+    #[cfg(feature = "testing")]
+    super::recording::note(sql.as_str());
+    sql
+}
 
 /// A statement in both dialects, SQLite's first, made of texts and of `in 2`, where what is before it is one of the texts of
 /// the JSON array `$2`. PostgreSQL gets an array, as it looks each of its elements up in an index. A subquery it may join
@@ -201,14 +209,20 @@ macro_rules! driver {
                 query: Statement<'_>,
                 conn: &mut $connection,
             ) -> sqlx::Result<Option<$row>> {
-                query.fetch_optional(conn).await
+                let row = query.fetch_optional(conn).await?;
+                #[cfg(feature = "testing")]
+                crate::store::recording::note_rows(usize::from(row.is_some()));
+                Ok(row)
             }
 
             pub(in super::super) async fn rows(
                 query: Statement<'_>,
                 conn: &mut $connection,
             ) -> sqlx::Result<Vec<$row>> {
-                query.fetch_all(conn).await
+                let rows = query.fetch_all(conn).await?;
+                #[cfg(feature = "testing")]
+                crate::store::recording::note_rows(rows.len());
+                Ok(rows)
             }
         }
     };

@@ -29,7 +29,7 @@ macro_rules! select {
 }
 
 /// The statement of [`Contacts::page`].
-pub(super) const PAGE: &str = select!(
+const PAGE: &str = select!(
     "WHERE bot_id = $1 AND (last_message_at, user_id) < ($2, $3)
      ORDER BY last_message_at DESC, user_id DESC LIMIT $4"
 );

@@ -46,8 +46,6 @@ macro_rules! columns {
 }
 
 mod search;
-#[cfg(feature = "testing")]
-pub(super) use search::candidates_statement;
 
 /// The messages of a bot or, of these, those with a person, on SQLite and on PostgreSQL. SQLite keeps no statistics of
 /// these tables and would read all messages of the bot for a person's.
@@ -59,7 +57,7 @@ fn rows_of(filter: &MessageFilter) -> [&'static str; 2] {
 
 /// The statement for a page, on SQLite and on PostgreSQL. `LIKE` of SQLite ignores the case of ASCII letters, that of
 /// PostgreSQL does not.
-pub(super) fn page_statement(filter: &MessageFilter) -> [String; 2] {
+fn page_statement(filter: &MessageFilter) -> [String; 2] {
     let [sqlite, postgres] = rows_of(filter);
     let filters = given(&[
         (filter.direction.is_some(), " AND direction = $5"),
@@ -74,7 +72,7 @@ pub(super) fn page_statement(filter: &MessageFilter) -> [String; 2] {
 }
 
 /// The statement that reads the index until the last message that a page looks at, and the one after it.
-pub(super) fn scan_statement(filter: &MessageFilter) -> [String; 2] {
+fn scan_statement(filter: &MessageFilter) -> [String; 2] {
     rows_of(filter).map(|rows| {
         format!("SELECT id FROM messages{rows} AND id > $2 AND id < $3 ORDER BY id DESC LIMIT 2 OFFSET $4")
     })

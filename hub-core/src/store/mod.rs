@@ -71,6 +71,8 @@ mod pieces;
 pub mod plans;
 pub mod plugins;
 pub mod qr_logins;
+#[cfg(feature = "testing")]
+pub mod recording;
 pub mod replays;
 pub mod revocations;
 mod rows;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     CLOCK_SKEW,
-    candidates::channel_or_bot,
+    candidates::is_channel_or_bot,
     conn::{Conn, sql},
 };
 use crate::{
@@ -181,8 +181,8 @@ impl Stats<'_> {
                 "SELECT x.started_at / 60000, x.status, COUNT(*) FROM (
                     SELECT t.started_at, t.status FROM bots b JOIN channels c ON c.bot_id = b.id
                     JOIN traces t ON ",
-                channel_or_bot!("t"),
-                " = c.id AND t.id > $2
+                is_channel_or_bot!("t", "c.id"),
+                " AND t.id > $2
                     WHERE b.owner_id = $1 LIMIT $4) AS x
                  WHERE x.started_at >= $3 GROUP BY x.started_at / 60000, x.status"
             );

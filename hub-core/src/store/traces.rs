@@ -144,8 +144,6 @@ macro_rules! select_trace {
 mod list;
 mod outcomes;
 mod search;
-#[cfg(feature = "testing")]
-pub(super) use search::candidates_statement;
 
 /// The statements of [`Traces::delete_before`].
 pub(super) const DELETE_BEFORE: [&str; 2] = [

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::conn::{Conn, sql};
+use super::{
+    candidates::{ScanEnd, scan_end},
+    conn::{Conn, sql},
+};
 use crate::{
     access::Role,
     error::Result,
@@ -11,7 +14,7 @@ use crate::{
         admin::{AdminUser, UserPatch, UserQuery},
         user::UserStatus,
     },
-    page::PageRequest,
+    page::{Found, PageRequest},
     store::demo::DEMO_USER,
     text::json,
     time::Timestamp,
@@ -61,21 +64,27 @@ macro_rules! keeps_an_admin {
 /// Reading.
 impl Users<'_> {
     /// A page of everyone, newest first; one more than the page holds when there are more. The user that holds the
-    /// demo is no one.
-    pub async fn page(&mut self, query: &UserQuery, page: &PageRequest) -> Result<Vec<AdminUser>> {
+    /// demo is no one. With a filter it looks at [`MAX_SCANNED`](crate::page::MAX_SCANNED) users.
+    pub async fn page(&mut self, query: &UserQuery, page: &PageRequest) -> Result<Found<AdminUser>> {
+        let before = page.before(UserId::MAX);
+        let ScanEnd { after, scanned } = if *query == UserQuery::default() {
+            ScanEnd::default()
+        } else {
+            scan_end(&mut self.0, ("users WHERE true", None), &before).await?
+        };
         let pattern = query.q.as_ref().map(|text| {
             let text = text.to_lowercase().replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
             format!("%{text}%")
         });
-        sql!(self.0, all:
-            select!("WHERE u.username <> $1 AND u.id < $2
+        let rows = sql!(self.0, all:
+            select!("WHERE u.username <> $1 AND u.id < $2 AND u.id > $7
                AND (CAST($3 AS TEXT) IS NULL OR u.role = $3) AND (CAST($4 AS TEXT) IS NULL OR u.status = $4)
                AND (CAST($5 AS TEXT) IS NULL OR LOWER(u.username) LIKE $5 ESCAPE '\\'
                    OR LOWER(u.display_name) LIKE $5 ESCAPE '\\')
             ORDER BY u.id DESC LIMIT $6");
-            DEMO_USER, page.before(UserId::MAX), query.role, query.status, &pattern,
-            i64::from(page.limit()) + 1
-        )
+            DEMO_USER, before, query.role, query.status, &pattern, i64::from(page.limit()) + 1, after
+        )?;
+        Ok(Found { rows, scanned })
     }
 
     /// One user.

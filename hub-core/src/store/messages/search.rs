@@ -53,7 +53,7 @@ fn source(search: &MessageSearch) -> &'static str {
 
 /// The statement of [`Messages::search`], on SQLite and on PostgreSQL: the newest ids of each bot, and of these the
 /// newest.
-pub(in crate::store) fn candidates_statement(search: &MessageSearch, has_owner: bool) -> [String; 2] {
+fn candidates_statement(search: &MessageSearch, has_owner: bool) -> [String; 2] {
     candidates::statement(Of::Bots, source(search), has_owner, search.bot_id.is_some())
 }
 

@@ -11,7 +11,7 @@ use crate::{
     page::{Found, MAX_SCANNED, PageRequest},
     store::{
         CLOCK_SKEW,
-        candidates::{self, Of, channel_or_bot},
+        candidates::{self, Of, is_channel_or_bot},
         conn::{dialects, sql},
         given,
     },
@@ -65,7 +65,7 @@ impl TraceQuery {
 
     /// The statement that reads an index until the last trace that a page looks at, and the one after it, on SQLite and on
     /// PostgreSQL. `None` if all filters have an index.
-    pub(in crate::store) fn scan_statement(&self) -> Option<[String; 2]> {
+    fn scan_statement(&self) -> Option<[String; 2]> {
         self.status.filter(|_| !self.has_few())?;
         if self.is_of_bot() {
             return Some(self.of_bot("", "LIMIT $5 + 2", "LIMIT 2 OFFSET $5"));
@@ -75,8 +75,8 @@ impl TraceQuery {
         } else {
             concat!(
                 "SELECT t.id FROM traces t WHERE ",
-                channel_or_bot!("t"),
-                " = $6 AND t.id > $3 AND t.id < $4
+                is_channel_or_bot!("t", "$6"),
+                " AND t.id > $3 AND t.id < $4
                     AND EXISTS (SELECT 1 FROM channels c WHERE c.id = $6 AND c.bot_id = $1)"
             )
         };
@@ -93,15 +93,15 @@ impl TraceQuery {
         let order = self.order();
         let bot = " AND b.id = $1 AND (CAST($2 AS TEXT) IS NULL OR b.owner_id = $2)";
         let source = format!(
-            "SELECT t.id FROM traces t WHERE {} = b.id AND t.id > $3 AND t.id < $4{filters} ORDER BY t.id {order}
+            "SELECT t.id FROM traces t WHERE {} AND t.id > $3 AND t.id < $4{filters} ORDER BY t.id {order}
              {first_of_each}",
-            channel_or_bot!("t")
+            is_channel_or_bot!("t", "b.id")
         );
         candidates::of_each(Of::BotsAndChannels, bot, &source, &format!("{order} {first_of_all}"))
     }
 
     /// The statement for the ids of a page, on SQLite and on PostgreSQL.
-    pub(in crate::store) fn statement(&self) -> [String; 2] {
+    fn statement(&self) -> [String; 2] {
         let filters = given(&[
             (self.status.is_some(), " AND t.status = $7"),
             (self.is_undelivered(), concat!(" AND t.id IN (", undelivered!(), ")")),
@@ -116,7 +116,7 @@ impl TraceQuery {
         let channel = match self.channel_id {
             None => "",
             Some(_) if self.has_few() || self.is_undelivered() => " AND t.channel_id = $6",
-            Some(_) => concat!(" AND ", channel_or_bot!("t"), " = $6"),
+            Some(_) => concat!(" AND ", is_channel_or_bot!("t", "$6")),
         };
         AMONG.map(|among| {
             let among = if self.ids.is_empty() { "" } else { among };

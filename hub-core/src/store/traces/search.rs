@@ -13,7 +13,7 @@ use crate::{
     page::{PageRequest, Scan},
     store::{
         CLOCK_SKEW,
-        candidates::{self, Of, channel_or_bot, newest},
+        candidates::{self, Of, is_channel_or_bot, newest},
         conn::{dialect, sql},
         given,
         messages::contains,
@@ -21,8 +21,8 @@ use crate::{
     text::json,
 };
 
-const OF_BOT: &str = newest!("id", concat!("traces x WHERE ", channel_or_bot!("x"), " = b.id"));
-const OF_CHANNEL: &str = newest!("id", concat!("traces x WHERE ", channel_or_bot!("x"), " = $6"));
+const OF_BOT: &str = newest!("id", concat!("traces x WHERE ", is_channel_or_bot!("x", "b.id")));
+const OF_CHANNEL: &str = newest!("id", concat!("traces x WHERE ", is_channel_or_bot!("x", "$6")));
 const UNDELIVERED: &str = newest!("trace_id", "undelivered x WHERE x.bot_id = b.id AND x.status = $7");
 const REPLAYS: &str = newest!("id", "traces x WHERE x.bot_id || '' = b.id AND x.replay_of = $8");
 const OF_MESSAGE: &str = newest!("id", "traces x WHERE x.bot_id || '' = b.id AND x.message_id = $9");
@@ -49,7 +49,7 @@ fn source(search: &TraceSearch) -> &'static str {
 
 /// The statement of [`Traces::search`] that reads an index, on SQLite and on PostgreSQL: the newest ids of each bot,
 /// and of these the newest.
-pub(in crate::store) fn candidates_statement(search: &TraceSearch, has_owner: bool) -> [String; 2] {
+fn candidates_statement(search: &TraceSearch, has_owner: bool) -> [String; 2] {
     let source = source(search);
     let of = if source == OF_BOT { Of::BotsAndChannels } else { Of::Bots };
     candidates::statement(of, source, has_owner, search.bot_id.is_some())

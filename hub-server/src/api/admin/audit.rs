@@ -54,7 +54,9 @@ impl AuditApi {
     /// Reads the audit log
     ///
     /// Acts of administrators and acts on credentials: successful and failed sign-ins, keys, passwords, roles.
-    /// Entries are never changed; they are retained for one year.
+    /// Entries are never changed; they are retained for one year. A page reads at most 1000 entries: with `action`, or
+    /// with both `actor` and `target`, it may have fewer items than its limit, or none, and a `next_cursor`. The list ends
+    /// where that is `null`.
     #[oai(path = "/api/admin/audit", method = "get", operation_id = "listAudit")]
     #[expect(clippy::too_many_arguments, reason = "one per query parameter")]
     async fn list(

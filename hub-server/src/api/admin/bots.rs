@@ -38,7 +38,8 @@ view! {
 impl AdminBotsApi {
     /// Lists the bots of all users
     ///
-    /// With their owners, without messages.
+    /// With their owners, without messages. A page reads at most 1000 bots: with `status` it may have fewer items than its
+    /// limit, or none, and a `next_cursor`. The list ends where that is `null`.
     #[oai(path = "/api/admin/bots", method = "get", operation_id = "listAllBots")]
     async fn list(
         &self,

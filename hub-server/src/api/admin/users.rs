@@ -74,7 +74,8 @@ pub struct UpdateUser {
 impl UsersApi {
     /// Lists all users
     ///
-    /// With status and role, most recently registered first.
+    /// With status and role, most recently registered first. A page reads at most 1000 users: with filters it may have
+    /// fewer items than its limit, or none, and a `next_cursor`. The list ends where that is `null`.
     #[oai(path = "/api/admin/users", method = "get", operation_id = "listUsers")]
     #[expect(clippy::too_many_arguments, reason = "one per query parameter")]
     async fn list(
