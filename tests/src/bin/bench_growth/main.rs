@@ -26,10 +26,10 @@ use hub_core::{
     access::Actor,
     bots::MessageFilter,
     id::{BotId, ChannelId, MessageId, TraceId, UserId},
-    page::{PageRequest, encode},
+    page::{MAX_SCANNED, PageRequest, encode},
     store::{Piece, Store, StoreConfig},
     time::{Clock, Stopwatch, Timestamp},
-    traces::TraceQuery,
+    traces::{TraceQuery, TraceSearch},
 };
 use sqlx::{
     AssertSqlSafe, Connection, SqliteConnection,
@@ -163,6 +163,12 @@ async fn measure(path: &Path, start: Timestamp, rows: u32, samples: NonZeroUsize
         };
         medians.push((what, median_of(samples, list).await?));
     }
+    let all = TraceSearch::default();
+    let search = async || {
+        store.read().await?.traces().search(Some(owner()), &all, &first, MAX_SCANNED).await?;
+        Ok(())
+    };
+    medians.push(("traces: of all bots, counted up to 1,000", median_of(samples, search).await?));
 
     let middle = MessageId::first_at(until).to_string();
     let at_middle = PageRequest::parse("m", None, Some(&encode("m", &middle)))?;
@@ -214,6 +220,10 @@ async fn median_of(samples: NonZeroUsize, mut run: impl AsyncFnMut() -> Result<(
     Ok(times[times.len() / 2])
 }
 
+const fn owner() -> UserId {
+    UserId::from_u128(1)
+}
+
 const fn bot() -> BotId {
     BotId::from_u128(1)
 }
@@ -227,7 +237,7 @@ async fn fill(database: &Path, parts: &[(u32, Timestamp)]) -> Result<()> {
         .synchronous(SqliteSynchronous::Off)
         .pragma("cache_size", "-1000000");
     let mut connection = SqliteConnection::connect_with(&options).await?;
-    let (user, bot, channel) = (UserId::from_u128(1), bot(), ChannelId::from_u128(1));
+    let (user, bot, channel) = (owner(), bot(), ChannelId::from_u128(1));
     let owner = format!(
         "INSERT INTO users (id, username, display_name, email, role, status, created_at, updated_at)
             VALUES ('{user}', 'ada', 'Ada', '', 'admin', 'active', 0, 0);
