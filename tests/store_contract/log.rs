@@ -185,7 +185,7 @@ async fn channels_show_their_status(db: &Db) {
     let rows: HashMap<_, _> = rows.into_iter().map(|row| (row.id, row)).collect();
     assert_eq!(rows.len(), 2);
     let mine = &rows[&on.channel];
-    assert_eq!((mine.last_seq, mine.acked_seq, mine.enabled, mine.name.as_str()), (1, 0, true, "channel"));
+    assert_eq!((mine.last_seq, mine.acked(), mine.enabled, mine.name.as_str()), (1, None, true, "channel"));
     assert_eq!((mine.bot_status.as_str(), mine.owner_status.as_str()), ("pending", "active"));
     assert_eq!(mine.key_hash, hub_core::secret::TokenHash::of("channel"));
     assert_eq!((mine.old_key_hash.clone(), mine.old_key_until), (None, None));
@@ -199,16 +199,19 @@ async fn cursors_move_forward_only(db: &Db) {
         accept_one(db, &on, "ann", &format!("{n}"), 0).await;
     }
     for (acks, stands) in [
-        (vec![(on.channel, 2), (other, 1)], (2, 0)),
-        (vec![(on.channel, 1)], (2, 0)),
-        (vec![(on.channel, 4)], (2, 0)),
-        (vec![(on.channel, 3)], (3, 0)),
-        (vec![], (3, 0)),
+        (vec![], (None, None)),
+        (vec![(on.channel, 4)], (None, None)),
+        (vec![(on.channel, 0)], (Some(0), None)),
+        (vec![(on.channel, 2), (other, 1)], (Some(2), None)),
+        (vec![(on.channel, 1)], (Some(2), None)),
+        (vec![(on.channel, 0)], (Some(2), None)),
+        (vec![(on.channel, 4)], (Some(2), None)),
+        (vec![(on.channel, 3), (other, 0)], (Some(3), Some(0))),
     ] {
         let acks: Vec<_> = acks.into_iter().map(|(channel, seq)| Ack { channel, seq }).collect();
         commit!(db, |tx| tx.log().acknowledge(&acks).await).unwrap();
         let rows = db.store.read().await.unwrap().log().pulses(&[on.channel, other]).await.unwrap();
-        let acked = |id: ChannelId| rows.iter().find(|row| row.id == id).unwrap().acked_seq;
+        let acked = |id: ChannelId| rows.iter().find(|row| row.id == id).unwrap().acked();
         assert_eq!((acked(on.channel), acked(other)), stands);
     }
 }

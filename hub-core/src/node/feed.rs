@@ -37,7 +37,8 @@ pub(crate) struct Feed {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Head {
     pub seq: i64,
-    pub acked: i64,
+    /// Number up to which clients have acknowledged, as stored; `None` while none ever acknowledged.
+    pub acked: Option<i64>,
     pub state: Arc<ChannelState>,
 }
 
@@ -170,6 +171,14 @@ impl Feed {
         });
     }
 
+    /// A commit stored this acknowledgement.
+    pub(crate) fn note_acked(&self, seq: i64) {
+        self.head.send_if_modified(|head| {
+            head.acked = head.acked.max(Some(seq));
+            false
+        });
+    }
+
     /// The store was looked at; `None` when it does not have the channel.
     pub(crate) fn look(&self, pulse: Option<&PulseRow>, now: Timestamp) {
         let state = pulse.map(|pulse| ChannelState::of(pulse, now)).unwrap_or_default();
@@ -178,7 +187,7 @@ impl Feed {
             if let Some(pulse) = pulse {
                 news = pulse.last_seq > head.seq;
                 head.seq = head.seq.max(pulse.last_seq);
-                head.acked = head.acked.max(pulse.acked_seq);
+                head.acked = head.acked.max(pulse.acked());
             }
             if *head.state != state {
                 head.state = Arc::new(state);

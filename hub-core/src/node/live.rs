@@ -174,8 +174,8 @@ impl Live {
     }
 
     /// What was acknowledged and may not be stored yet.
-    pub(crate) fn unstored_ack(&self, channel: ChannelId) -> i64 {
-        lock(&self.0.acks).get(&channel).copied().unwrap_or(0)
+    pub(crate) fn unstored_ack(&self, channel: ChannelId) -> Option<i64> {
+        lock(&self.0.acks).get(&channel).copied()
     }
 
     /// Copies what is to be stored; [`Live::stored`] takes it away.

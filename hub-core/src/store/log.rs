@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use hub_macros::FromRow;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{
     conn::{Conn, dialect, sql},
@@ -54,7 +54,7 @@ pub struct PulseRow {
     pub name: String,
     /// Newest number of its log.
     pub last_seq: i64,
-    /// Up to which its clients have acknowledged.
+    /// Up to which its clients have acknowledged, as stored; [`PulseRow::acked`] decodes it.
     pub acked_seq: i64,
     /// Hash of its key.
     pub key_hash: TokenHash,
@@ -77,13 +77,35 @@ pub struct PulseRow {
     pub owner_status: UserStatus,
 }
 
+impl PulseRow {
+    /// Number up to which the channel's clients have acknowledged; `None` if none of them ever acknowledged.
+    pub fn acked(&self) -> Option<i64> {
+        match self.acked_seq {
+            NEVER_ACKED => None,
+            ACKED_NOTHING => Some(0),
+            seq => Some(seq),
+        }
+    }
+}
+
+/// `acked_seq` of a channel whose clients never acknowledged: the default of the column.
+const NEVER_ACKED: i64 = 0;
+/// `acked_seq` of a channel whose clients acknowledge and start at the beginning of its log.
+const ACKED_NOTHING: i64 = -1;
+
 /// An acknowledgement.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Ack {
     /// Channel.
     pub channel: ChannelId,
-    /// Everything up to this number was taken.
+    /// Everything up to this number was taken; 0 for nothing yet.
+    #[serde(serialize_with = "stored_seq")]
     pub seq: i64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn stored_seq<S: Serializer>(seq: &i64, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    serializer.serialize_i64(if *seq == 0 { ACKED_NOTHING } else { *seq })
 }
 
 /// Clients of a channel on one node.
@@ -165,16 +187,17 @@ impl Log<'_> {
 
 /// Writing.
 impl Log<'_> {
-    /// Moves cursors forward. One that lies behind, or beyond what the log holds, is left out.
+    /// Moves cursors forward, and marks their channels as acknowledged. One that lies behind, or beyond what the log
+    /// holds, is left out.
     pub async fn acknowledge(&mut self, acks: &[Ack]) -> Result<()> {
         sql!(self.0, run:
             "UPDATE channels SET acked_seq = x.seq
             FROM (SELECT value->>'channel' AS channel, value->>'seq' AS seq FROM json_each($1)) AS x
-            WHERE channels.id = x.channel AND acked_seq < x.seq AND x.seq <= last_seq",
+            WHERE channels.id = x.channel AND (acked_seq = $2 OR acked_seq < x.seq) AND x.seq <= last_seq",
             "UPDATE channels SET acked_seq = x.seq
             FROM json_to_recordset($1::json) AS x (channel text, seq bigint)
-            WHERE channels.id = x.channel AND acked_seq < x.seq AND x.seq <= last_seq";
-            json(acks)
+            WHERE channels.id = x.channel AND (acked_seq = $2 OR acked_seq < x.seq) AND x.seq <= last_seq";
+            json(acks), NEVER_ACKED
         )
     }
 

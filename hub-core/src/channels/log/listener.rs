@@ -18,12 +18,14 @@ use crate::{
         reader::Reader,
     },
     secret::KeyMark,
+    store::{Store, log::Ack},
 };
 
 /// Follows a channel's log. Nothing is read but when it is asked for.
 #[derive(Debug)]
 pub struct Listener {
     live: Live,
+    store: Store,
     feed: Arc<Feed>,
     head: watch::Receiver<Head>,
     reader: Arc<Reader>,
@@ -39,14 +41,15 @@ pub struct Listener {
     _place: Place,
 }
 
-/// Where a client starts in the log.
+/// Where a client starts in the log. A channel's position counts once a client has acknowledged a number or announced
+/// that it will.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Start {
     /// After this number; a number beyond the log's end is the end.
     After(i64),
-    /// After the last acknowledged number; at the oldest message if nothing was ever acknowledged.
+    /// After the last acknowledged number; at the oldest message if the position does not count.
     Acknowledged,
-    /// After the last acknowledged number; with the next message if nothing was ever acknowledged.
+    /// After the last acknowledged number; with the next message if the position does not count.
     #[default]
     Unspecified,
 }
@@ -108,8 +111,8 @@ impl Listener {
         let acked = now.acked.max(ctx.node.live.unstored_ack(client.channel_id));
         let position = match start {
             Start::After(since) => since,
-            Start::Unspecified if acked == 0 => now.seq,
-            Start::Unspecified | Start::Acknowledged => acked,
+            Start::Unspecified => acked.unwrap_or(now.seq),
+            Start::Acknowledged => acked.unwrap_or(0),
         };
         let reader = || {
             let limits = ctx.config.media.clone();
@@ -122,6 +125,7 @@ impl Listener {
         Ok(Self {
             reader: ctx.node.live.reader(reader),
             live: ctx.node.live.clone(),
+            store: ctx.store.clone(),
             feed,
             head,
             position,
@@ -234,22 +238,46 @@ impl Listener {
         Ok(items)
     }
 
-    /// Acknowledges everything up to a number: clients of the channel that name no start continue after it. Stored
-    /// within a second; if the process ends before that, messages are repeated and none is lost.
+    /// Acknowledges everything up to a number: clients of the channel that name no start continue after it. The first
+    /// acknowledgement of a channel is stored before this returns, later ones within a second; if the process ends
+    /// before that, messages are repeated and none is lost.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` for a number the log has not given out.
-    pub fn acknowledge(&self, seq: i64) -> Result<()> {
-        let head = self.head.borrow();
-        if !(0..=head.seq).contains(&seq) {
-            return Err(Error::invalid("seq", format!("must be from 0 to {}", head.seq)));
+    /// `INVALID_PARAMS` for a number the log has not given out; `UNAVAILABLE` when the first acknowledgement cannot be
+    /// stored.
+    pub async fn acknowledge(&self, seq: i64) -> Result<()> {
+        let (newest, acked) = {
+            let head = self.head.borrow();
+            (head.seq, head.acked)
+        };
+        if !(0..=newest).contains(&seq) {
+            return Err(Error::invalid("seq", format!("must be from 0 to {newest}")));
         }
         if let Some(connected) = &self.connected {
             connected.acknowledge(seq);
         }
-        if seq > head.acked {
+        if acked.is_none() {
+            self.store_first_ack(seq).await?;
+        } else if acked < Some(seq) {
             self.live.acknowledge(self.feed.channel_id, seq);
         }
+        Ok(())
+    }
+
+    /// Makes the channel's position count, for a client that will acknowledge: from then on, clients that name no start
+    /// continue after the last acknowledged number, or at the oldest message if there is none.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when that cannot be stored.
+    pub async fn keep_position(&self) -> Result<()> {
+        let is_kept = self.head.borrow().acked.is_some();
+        if is_kept { Ok(()) } else { self.store_first_ack(0).await }
+    }
+
+    async fn store_first_ack(&self, seq: i64) -> Result<()> {
+        let ack = Ack { channel: self.feed.channel_id, seq };
+        self.store.write(move |tx| Box::pin(async move { tx.log().acknowledge(&[ack]).await })).await?;
+        self.feed.note_acked(seq);
         Ok(())
     }
 }

@@ -109,7 +109,7 @@ impl Channels<'_> {
         let mut listener =
             Listener::attach(self.ctx, client, Audience::Poll, start, ClientInfo::default()).await?;
         if start != Start::Acknowledged {
-            listener.acknowledge(listener.position())?;
+            listener.acknowledge(listener.position()).await?;
         }
         let until = self.ctx.clock.sleep(wait);
         tokio::pin!(until, stop);

@@ -55,6 +55,12 @@ impl Stage {
         self.hub().channels().listen(&self.client().await, Audience::Socket, start).await.unwrap()
     }
 
+    /// A client that names no start.
+    async fn listen_live(&self) -> Listener {
+        let client = self.client().await;
+        self.hub().channels().listen(&client, Audience::Socket, Start::default()).await.unwrap()
+    }
+
     async fn try_listen(&self) -> Result<Listener> {
         self.hub().channels().listen(&self.client().await, Audience::Socket, Start::Acknowledged).await
     }
@@ -170,11 +176,12 @@ async fn clients_go_on_after_what_was_acknowledged() {
     stage.write(texts(1..6)).await;
     let first = stage.listen(None).await;
     assert_eq!(first.position(), 0, "no one acknowledged anything");
-    first.acknowledge(3).unwrap();
-    first.acknowledge(2).unwrap();
+    first.acknowledge(1).await.unwrap();
+    first.acknowledge(3).await.unwrap();
+    first.acknowledge(2).await.unwrap();
     assert_eq!(stage.listen(None).await.position(), 3, "also before it is stored");
     for bad in [-1, 6, i64::MAX] {
-        assert_eq!(first.acknowledge(bad).unwrap_err().details()[0].field, "seq");
+        assert_eq!(first.acknowledge(bad).await.unwrap_err().details()[0].field, "seq");
     }
     let live = stage.hub().context().node.live.clone();
     stage.settle(|| live.acks().is_empty()).await;
@@ -188,23 +195,65 @@ async fn clients_go_on_after_what_was_acknowledged() {
 #[tokio::test]
 async fn a_client_that_never_acknowledges_starts_with_the_next_message_each_time() {
     let stage = Stage::new().await;
-    let connect = async || {
-        let client = stage.client().await;
-        stage.hub().channels().listen(&client, Audience::Socket, Start::default()).await.unwrap()
-    };
     stage.write(texts(1..4)).await;
-    let mut first = connect().await;
+    let mut first = stage.listen_live().await;
     assert_eq!(first.position(), 3, "history is not replayed");
     stage.write(texts(4..5)).await;
     assert_eq!(drain(&mut first, PAGE).await, [4]);
-    let mut second = connect().await;
+    let mut second = stage.listen_live().await;
     assert_eq!(drain(&mut second, PAGE).await, [0; 0], "what was written counts as delivered");
-    second.acknowledge(2).unwrap();
+    second.acknowledge(2).await.unwrap();
     assert_eq!(
-        drain(&mut connect().await, PAGE).await,
+        drain(&mut stage.listen_live().await, PAGE).await,
         [3, 4],
         "an acknowledgement makes the position explicit"
     );
+}
+
+/// Whose position counts: nothing after it is skipped by a client that names no start, whenever the hub is killed.
+#[tokio::test]
+async fn a_crash_right_after_the_first_acknowledgement_skips_nothing() {
+    for acked in [2, 0] {
+        let mut stage = Stage::new().await;
+        let first = stage.listen(None).await;
+        stage.write(texts(1..4)).await;
+        first.acknowledge(acked).await.unwrap();
+        drop(first);
+        stage.hub.kill().await;
+        stage.hub.restart().await;
+        assert_eq!(stage.listen_live().await.position(), acked);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_announces_acknowledgements_makes_the_position_count() {
+    let mut stage = Stage::new().await;
+    let first = stage.listen(None).await;
+    stage.write(texts(1..4)).await;
+    assert_eq!(stage.listen_live().await.position(), 3, "a poll or a reader alone changes nothing");
+    first.keep_position().await.unwrap();
+    assert_eq!(stage.listen_live().await.position(), 0);
+    drop(first);
+    stage.hub.kill().await;
+    stage.hub.restart().await;
+    let again = stage.listen_live().await;
+    assert_eq!(again.position(), 0);
+    again.acknowledge(2).await.unwrap();
+    again.keep_position().await.unwrap();
+    assert_eq!(stage.listen_live().await.position(), 2, "which moves nothing back");
+}
+
+#[tokio::test]
+async fn the_cursor_of_a_poll_makes_the_position_count_at_once() {
+    let mut stage = Stage::new().await;
+    let client = stage.client().await;
+    let channels = stage.hub().channels();
+    let empty = channels.poll(&client, None, None, Duration::ZERO, async {}).await.unwrap();
+    channels.poll(&client, Some(&empty.next_cursor), None, Duration::ZERO, async {}).await.unwrap();
+    stage.write(texts(1..4)).await;
+    stage.hub.kill().await;
+    stage.hub.restart().await;
+    assert_eq!(stage.listen_live().await.position(), 0);
 }
 
 #[tokio::test]
@@ -320,7 +369,7 @@ async fn the_owner_sees_the_sockets_of_a_channel_and_closes_one() {
     assert_eq!((seen.sent_seq, seen.acked_seq, seen.lag), (1, None, 2));
     assert_eq!((found[1].sent_seq, found[1].lag), (3, 0));
     first.read(PAGE).await.unwrap();
-    first.acknowledge(2).unwrap();
+    first.acknowledge(2).await.unwrap();
     let seen = clients().await.remove(0);
     assert_eq!((seen.sent_seq, seen.acked_seq, seen.lag), (3, Some(2), 0));
 

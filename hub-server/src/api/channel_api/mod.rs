@@ -48,11 +48,13 @@ impl ChannelClientApi {
     /// Several clients may connect; each receives every message.
     ///
     /// Where delivery starts: after `since` if it is given. Otherwise after the last number that a client of the
-    /// channel acknowledged with an `ack` frame (`{"type":"ack","data":{"seq":12}}`). If no number was ever
-    /// acknowledged, with the next message: what is written to such a connection counts as delivered, and a
-    /// reconnect repeats nothing. With `ack=true`, a channel without an acknowledged number starts at its oldest
-    /// message, so that a client that acknowledges loses nothing before its first `ack`. How the key is sent does
-    /// not change this.
+    /// channel acknowledged with an `ack` frame (`{"type":"ack","data":{"seq":12}}`), if a client of the channel ever
+    /// sent an `ack` frame or connected with `ack=true`. Otherwise with the next message: what is written to such a
+    /// connection counts as delivered, and a reconnect repeats nothing. The first connection with `ack=true` starts at
+    /// the oldest message of the channel, and later ones without `since` start there until a number is acknowledged,
+    /// so that a client that acknowledges loses nothing before its first `ack`. The first `ack` is stored before the
+    /// next frame is read, later ones within a second: after a crash of the hub, messages may be repeated, none is
+    /// skipped. How the key is sent does not change this.
     ///
     /// Older clients find the same at `/api/ws`, and the calls for messages, send and status under `/api/channel/`:
     /// there the key may be in the query, and the fields of `data` are also at the top level.
@@ -74,7 +76,8 @@ impl ChannelClientApi {
         /// Alias in an older dialect.
         last_seq: Query<Option<i64>>,
         /// Whether the client acknowledges what it received: without `since`, delivery starts after the last
-        /// acknowledged number, or at the oldest message.
+        /// acknowledged number, or at the oldest message if there is none. Stored before `init` is sent, and valid
+        /// for later connections.
         ack: Query<Option<bool>>,
     ) -> Result<Switched, ApiError> {
         let start = match since.0.or(last_seq.0) {
@@ -84,8 +87,11 @@ impl ChannelClientApi {
         };
         origin::check(hub.0, settings.0, &client.0, request).await?;
         let described = request.data::<Client>().cloned().map(ClientInfo::from).unwrap_or_default();
-        let listener = hub.channels().connect(&client.0, start, described).await?;
         let upgrade = Upgrade::of(request)?;
+        let listener = hub.channels().connect(&client.0, start, described).await?;
+        if ack.0 == Some(true) {
+            listener.keep_position().await?;
+        }
         let session = session::Session::new(hub.0, settings.0, limits.0, client.0, listener);
         Ok(upgrade.switch(&settings.sockets, move |socket| session.serve(socket)))
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use hub_core::{
-    Error, Hub,
+    Error, ErrorCode, Hub,
     access::Actor,
     channels::log::{Ended, Item, Listener, News, PAGE},
 };
@@ -125,8 +125,9 @@ impl Session {
         let id = id.as_ref();
         match frame.command() {
             Ok(Command::Ping) => line.send(&[frames::pong(id)]).await,
-            Ok(Command::Ack(seq)) => match self.listener.acknowledge(seq) {
+            Ok(Command::Ack(seq)) => match self.listener.acknowledge(seq).await {
                 Ok(()) => Ok(()),
+                Err(error) if error.code() == ErrorCode::Unavailable => send_error(line, id, &error).await,
                 Err(error) => refuse(line, id, &error).await,
             },
             Ok(Command::Config) => self.send_config(line, id).await,
