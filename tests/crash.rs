@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! HUB_TEST_KILL_CYCLES=1000 cargo test -p hub-tests crash::kill::     # kills per database
+//! HUB_TEST_KILL_CYCLES=200 cargo test -p hub-tests sockets::acks::   # kills while clients acknowledge
 //! HUB_TEST_DRAIN_CYCLES=100 cargo test -p hub-tests crash::drain::
 //! HUB_TEST_OUTAGES=60 cargo test -p hub-tests crash::postgres::
 //! HUB_TEST_RATE=500 …                                                 # messages per second, 48 by default; 400 in bursts
@@ -18,13 +19,13 @@ mod load;
 mod postgres;
 mod server;
 mod sinks;
-mod stage;
+pub mod stage;
 mod storage;
 mod sync;
 mod upstream;
 
 /// A number from the environment, or its default.
-fn number(name: &str, default: u64) -> u64 {
+pub fn number(name: &str, default: u64) -> u64 {
     std::env::var(name)
         .map_or(default, |text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }

@@ -1,6 +1,7 @@
 //! WebSockets and long polls of channel clients, and WebSockets of apps, over real loopback sockets: the conversation,
 //! what ends it, bad frames, and clients of other authors that lose their server.
 
+mod acks;
 mod app_doors;
 mod app_foreign;
 mod app_nodes;

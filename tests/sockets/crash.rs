@@ -40,7 +40,7 @@ impl Got {
 }
 
 /// Where a server listens, by the URL that it prints.
-fn address_of(url: &str) -> SocketAddr {
+pub fn address_of(url: &str) -> SocketAddr {
     let host = url.trim_start_matches("http://").trim_end_matches('/');
     host.replace("localhost", "127.0.0.1").parse().unwrap_or_else(|_| panic!("{url} names no address"))
 }
