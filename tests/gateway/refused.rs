@@ -151,6 +151,11 @@ async fn uploads_are_permitted_for_one_size_and_person_and_the_sink_limits_its_c
         [0xe9, 0xc3, 0x80, 0x60, 0x30, 0x42, 0x36, 0xca, 0x71, 0xab, 0x80, 0x83, 0x3c, 0x3e, 0x49, 0x9c];
     let (status, param) = put(path.to_owned(), sealed.to_vec()).await;
     assert_eq!(status, 200);
+    assert_eq!(
+        put(path.to_owned(), sealed.to_vec()).await,
+        (400, String::new()),
+        "a permit is good for one file"
+    );
     let send = async |param: &str| {
         let mut body = reply(message, param, "");
         body["msg"]["item_list"] = json!([{ "type": 4, "file_item": {

@@ -33,9 +33,10 @@ const PERMIT_LIFE: Duration = Duration::from_secs(15 * 60);
 /// What permits are sealed for.
 const PERMIT_PLACE: &str = "upload of an iLink client";
 
-/// A permitted upload; sealed in the reference that the program uploads to.
+/// A permitted upload; sealed in the reference that the program uploads to. It is used once there is a file with its id.
 #[derive(Serialize, Deserialize)]
 struct Permit {
+    id: MediaId,
     client: IlinkClientId,
     to: String,
     filekey: String,
@@ -86,6 +87,7 @@ impl Gateway<'_> {
             return Err(Reply::refuse(-2, "invalid filesize"));
         }
         let permit = Permit {
+            id: self.ctx.ids.next(),
             client: program.id,
             to: upload.to_user_id.clone(),
             filekey: upload.filekey.clone(),
@@ -117,7 +119,7 @@ impl Gateway<'_> {
         self.permit(&param.1).map(|permit| permit.size)
     }
 
-    /// Takes the ciphertext of a permitted file, and keeps the file.
+    /// Takes the ciphertext of a permitted file, and keeps the file. A permit is good for one file.
     pub(super) async fn take_upload(&self, param: &str, filekey: &str, sealed: &Bytes) -> Answer {
         let permit = self.permit(param).ok_or_else(|| bad_upload("unknown upload parameter"))?;
         if filekey != permit.filekey {
@@ -125,6 +127,9 @@ impl Gateway<'_> {
         }
         if u64::try_from(sealed.len()) != Ok(permit.size) {
             return Err(bad_upload("length is not filesize"));
+        }
+        if self.is_used(&permit).await.map_err(|error| refusal(&error))? {
+            return Err(used());
         }
         let program = self.open_program(permit.client).await.map_err(|error| refusal(&error))?;
         let program = program.ok_or_else(|| bad_upload("unknown upload parameter"))?;
@@ -134,20 +139,32 @@ impl Gateway<'_> {
         });
         let plain = plain.ok_or_else(|| bad_upload("the bytes are not the announced file"))?;
         let files = self.ctx.files();
-        let kept = files.keep(NewFile {
-            owner_id: program.client.owner_id,
-            bot_id: program.client.bot_id,
-            channel_id: Some(program.client.channel_id),
-            file_name: String::new(),
-            content_type: None,
-            bytes: plain.into(),
-        });
-        let kept = kept.await.map_err(|error| match error.code() {
-            ErrorCode::Unavailable | ErrorCode::Internal => refusal(&error),
-            _ => bad_upload("the file was refused"),
-        })?;
+        let kept = files.keep_as(
+            permit.id,
+            NewFile {
+                owner_id: program.client.owner_id,
+                bot_id: program.client.bot_id,
+                channel_id: Some(program.client.channel_id),
+                file_name: String::new(),
+                content_type: None,
+                bytes: plain.into(),
+            },
+        );
+        let kept = match kept.await {
+            Ok(kept) => kept,
+            Err(error) if matches!(error.code(), ErrorCode::Unavailable | ErrorCode::Internal) => {
+                return Err(refusal(&error));
+            }
+            // Its owner's storage is full, or another upload with the permit was faster.
+            Err(_) if self.is_used(&permit).await.is_ok_and(|is_used| is_used) => return Err(used()),
+            Err(_) => return Err(bad_upload("the file was refused")),
+        };
         let reference = program.reference(&media_type(permit.media_type), kept.id, &permit.to);
         Ok(Reply::bytes(Bytes::new()).with_header("x-encrypted-param", &reference))
+    }
+
+    async fn is_used(self, permit: &Permit) -> Result<bool> {
+        Ok(self.ctx.store.read().await?.media().find(permit.id).await?.is_some())
     }
 
     /// The uploaded file of an item; `None` unless this program uploaded it as such for this person.
@@ -221,6 +238,10 @@ fn file_of(reference: &str) -> Option<MediaId> {
 /// What an upload of this type permits to send.
 fn media_type(number: u64) -> String {
     format!("upload {number}")
+}
+
+fn used() -> Reply {
+    bad_upload("the upload parameter was used already")
 }
 
 fn bad_upload(why: &'static str) -> Reply {

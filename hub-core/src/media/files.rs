@@ -113,6 +113,14 @@ impl Files<'_> {
     /// `INVALID_PARAMS` for an empty file, `PAYLOAD_TOO_LARGE` over the limit, `CONFLICT` when the owner's
     /// storage is full, `UNAVAILABLE` when the store does not take it.
     pub async fn keep(&self, new: NewFile) -> Result<KeptFile> {
+        self.keep_as(self.ids.next(), new).await
+    }
+
+    /// As [`Files::keep`], under an id that was chosen before.
+    ///
+    /// # Errors
+    /// As [`Files::keep`]; `CONFLICT` when there is a file with the id.
+    pub async fn keep_as(&self, id: MediaId, new: NewFile) -> Result<KeptFile> {
         let max = self.config.media.max_outbound;
         if new.bytes.is_empty() {
             return Err(Error::invalid("file", "is empty"));
@@ -133,7 +141,7 @@ impl Files<'_> {
         let fallback = super::fallback_name(kind, &content_type);
         let now = self.store.now();
         let row = MediaRow {
-            id: self.ids.next(),
+            id,
             owner_id: new.owner_id,
             bot_id: new.bot_id,
             channel_id: new.channel_id,
