@@ -75,8 +75,8 @@
 //! | events kept for clients that continue | 4,096 | the client is notified, and reads its lists again |
 //! | event streams of a user, and on a node | [8](event_feed::MAX_STREAMS_PER_USER), [1,000](event_feed::MAX_STREAMS) | `RATE_LIMITED` |
 //! | passwords waiting to be hashed | 64 | `RATE_LIMITED` |
-//! | sign-in ceremonies in progress, in total and per browser | 10,000 and 5 | `RATE_LIMITED`; the browser's oldest is cancelled |
-//! | QR logins in progress | 10,000 | `RATE_LIMITED` |
+//! | sign-in ceremonies in progress, in total and per browser | 10,000 and 5 | the one that expires first, or the browser's oldest, is cancelled |
+//! | QR logins that no user has opened | 10,000 | the oldest is cancelled |
 //! | plugins of a user, and of a channel | 100, 16 | `CONFLICT` |
 //! | obsolete versions of a plugin that are not installed | 20 | the oldest are deleted |
 //! | WebSockets on a node, and of a user | [`max_sockets`](config::HubConfig::max_sockets), [`max_sockets_per_user`](config::HubConfig::max_sockets_per_user) | `RATE_LIMITED` |

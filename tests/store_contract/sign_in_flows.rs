@@ -10,13 +10,13 @@ use crate::support::database::{Db, START};
 
 contract!("sign_in_flows": {
     a_ceremony_is_taken_once_by_its_browser_for_its_purpose => [insert, take],
-    only_so_many_are_under_way => [insert, trim],
+    only_so_many_are_under_way => [trim, trim_all],
     an_expired_flow_is_deleted => [take, delete_expired],
 });
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-async fn begin(db: &Db, id: &str, browser: &str, at: Timestamp, most: u32) -> bool {
+async fn begin(db: &Db, id: &str, browser: &str, at: Timestamp) {
     let (id, browser) = (TokenHash::of(id), TokenHash::of(browser));
     let state = Sealed::from("state".to_owned());
     commit!(db, |tx| {
@@ -28,7 +28,7 @@ async fn begin(db: &Db, id: &str, browser: &str, at: Timestamp, most: u32) -> bo
             created_at: at,
             expires_at: at + MINUTE,
         };
-        tx.sign_in_flows().insert(&row, most).await
+        tx.sign_in_flows().insert(&row).await
     })
     .unwrap()
 }
@@ -40,7 +40,7 @@ async fn take(db: &Db, id: &str, purpose: FlowPurpose, browser: &str, at: Timest
 }
 
 async fn a_ceremony_is_taken_once_by_its_browser_for_its_purpose(db: &Db) {
-    assert!(begin(db, "one", "mine", START, 10).await);
+    begin(db, "one", "mine", START).await;
     assert!(!take(db, "two", FlowPurpose::PasskeyLogin, "mine", START).await);
     assert!(!take(db, "one", FlowPurpose::PasskeyRegistration, "mine", START).await);
     assert!(!take(db, "one", FlowPurpose::External, "mine", START).await);
@@ -52,10 +52,13 @@ async fn a_ceremony_is_taken_once_by_its_browser_for_its_purpose(db: &Db) {
 
 async fn only_so_many_are_under_way(db: &Db) {
     for n in 0..4 {
-        assert!(begin(db, &n.to_string(), "mine", START + MINUTE * n / 8, 4).await);
+        begin(db, &n.to_string(), "mine", START + MINUTE * n / 8).await;
     }
-    assert!(!begin(db, "five", "another", START + MINUTE / 2, 4).await);
-    assert!(begin(db, "five", "another", START + MINUTE, 4).await, "the first has expired");
+    begin(db, "five", "another", START + MINUTE / 2).await;
+    let trim_all = async |at, keep| commit!(db, |tx| tx.sign_in_flows().trim_all(at, keep).await).unwrap();
+    assert_eq!(trim_all(START + MINUTE, 4).await, 0, "the first has expired");
+    assert_eq!((trim_all(START, 4).await, trim_all(START, 4).await), (1, 0));
+    begin(db, "0", "mine", START).await;
     let browser = TokenHash::of("mine");
     assert_eq!(commit!(db, |tx| tx.sign_in_flows().trim(&browser, 2).await).unwrap(), 2);
     assert_eq!(db.count("sign_in_flows").await, 3, "no other user's");
@@ -64,9 +67,9 @@ async fn only_so_many_are_under_way(db: &Db) {
 
 async fn an_expired_flow_is_deleted(db: &Db) {
     for id in ["one", "two", "three"] {
-        begin(db, id, id, START, 10).await;
+        begin(db, id, id, START).await;
     }
-    begin(db, "late", "late", START + MINUTE, 10).await;
+    begin(db, "late", "late", START + MINUTE).await;
     assert!(!take(db, "one", FlowPurpose::PasskeyLogin, "one", START + MINUTE).await);
     let expired = async |limit| {
         commit!(db, |tx| tx.sign_in_flows().delete_expired(START + MINUTE, limit).await).unwrap()

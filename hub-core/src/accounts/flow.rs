@@ -11,7 +11,7 @@ use crate::{
     store::sign_in_flows::{FlowPurpose, FlowRow},
 };
 
-/// Ceremonies under way; beyond that `RATE_LIMITED`.
+/// Ceremonies under way; a further one ends the one that expires first.
 const MAX_CEREMONIES: u32 = 10_000;
 /// The same of one browser; a further one ends the oldest.
 const MAX_PER_BROWSER: u32 = 5;
@@ -64,14 +64,12 @@ impl Accounts<'_> {
                     expires_at: now + lifetime,
                 };
                 tx.sign_in_flows().trim(&browser, MAX_PER_BROWSER - 1).await?;
-                tx.sign_in_flows().insert(&row, MAX_CEREMONIES).await
+                tx.sign_in_flows().trim_all(now, MAX_CEREMONIES - 1).await?;
+                tx.sign_in_flows().insert(&row).await
             })
         });
-        if noted.await? {
-            return Ok(id);
-        }
-        Err(Error::new(ErrorCode::RateLimited, "too many people sign in at the moment")
-            .with_retry_after(Duration::from_secs(60)))
+        noted.await?;
+        Ok(id)
     }
 
     /// Ends a ceremony: whatever comes of it, it cannot be used again.

@@ -87,7 +87,7 @@ impl Accounts<'_> {
     /// # Errors
     /// `INVALID_PARAMS` with every invalid field, `CONFLICT` when the name is taken or the user has too many
     /// passkeys, `FORBIDDEN` when registration is closed or the session is not fresh, `UNAVAILABLE` when the hub's
-    /// address allows no passkeys, `RATE_LIMITED` when too many sign in.
+    /// address allows no passkeys.
     pub async fn begin_passkey_registration(
         &self,
         actor: Option<&Actor>,
@@ -232,7 +232,7 @@ impl Accounts<'_> {
     /// name, or one whose user has no passkey, gets options of the same shape, the same ones every time.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when the hub's address allows no passkeys, `RATE_LIMITED` when too many sign in.
+    /// `UNAVAILABLE` when the hub's address allows no passkeys.
     pub async fn begin_passkey_login(&self, username: Option<&str>, browser: &Browser) -> Result<Ceremony> {
         let webauthn = self.webauthn()?;
         let (options, challenge) = webauthn.start_discoverable_authentication().map_err(Error::internal)?;

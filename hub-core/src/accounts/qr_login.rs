@@ -28,7 +28,7 @@ use crate::{
 
 /// How long a code can be used.
 const LIFETIME: Duration = Duration::from_secs(2 * 60);
-/// Codes under way; beyond that `RATE_LIMITED`.
+/// Codes that no user has opened; a further one displaces the oldest.
 const MAX_LOGINS: u32 = 10_000;
 /// How often the store is looked at for a change.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -80,7 +80,7 @@ impl Accounts<'_> {
     /// Begins a login by QR code.
     ///
     /// # Errors
-    /// `RATE_LIMITED` when too many are under way.
+    /// `UNAVAILABLE` when it cannot be stored.
     pub async fn begin_qr_login(&self, client: &ClientInfo) -> Result<QrLogin> {
         let random = &self.ctx.random;
         let qr_id = new_token(TokenKind::Qr, random).expose().to_owned();
@@ -102,13 +102,11 @@ impl Accounts<'_> {
                     created_at: now,
                     expires_at,
                 };
-                tx.qr_logins().insert(&login, MAX_LOGINS).await
+                tx.qr_logins().trim(now, MAX_LOGINS - 1).await?;
+                tx.qr_logins().insert(&login).await
             })
         });
-        if !noted.await? {
-            return Err(Error::new(ErrorCode::RateLimited, "too many QR codes are open at the moment")
-                .with_retry_after(LIFETIME));
-        }
+        noted.await?;
         Ok(QrLogin { qr_svg: qr_svg(&qr_text)?, qr_id, qr_text, user_code, poll_secret, expires_at })
     }
 

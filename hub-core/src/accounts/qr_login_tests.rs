@@ -132,8 +132,8 @@ async fn secrets_are_not_in_the_store() {
 }
 
 #[tokio::test]
-async fn ten_thousand_qr_logins_may_be_pending() {
-    let (fixture, _, login) = scene().await;
+async fn of_ten_thousand_qr_logins_the_oldest_makes_room_for_another() {
+    let (fixture, ada, login) = scene().await;
     fixture
         .sql(
             "INSERT INTO qr_logins (id, poll_hash, user_code, status, ip, user_agent, created_at, expires_at)
@@ -142,16 +142,20 @@ async fn ten_thousand_qr_logins_may_be_pending() {
         )
         .await;
     assert_eq!(fixture.count("qr_logins").await, i64::from(MAX_LOGINS));
-    let full = fixture.accounts().begin_qr_login(&ClientInfo::default()).await.unwrap_err();
-    assert_eq!(full.code(), ErrorCode::RateLimited);
-    assert!(full.retry_after().is_some());
-    assert_eq!(poll(&fixture, &login).await.status, QrStatus::Waiting, "who waits goes on waiting");
-    fixture.clock.advance(LIFETIME * 2);
-    while fixture.accounts().delete_expired(5_000).await.unwrap() > 0 {}
-    assert!(
-        fixture.accounts().begin_qr_login(&ClientInfo::default()).await.is_ok(),
-        "and then there is room"
+    fixture.accounts().open_qr_login(&ada, &login.qr_id).await.unwrap();
+    fixture.clock.advance(Duration::from_secs(1));
+    let newer = fixture.accounts().begin_qr_login(&ClientInfo::default()).await.unwrap();
+    assert_eq!(
+        fixture.count("qr_logins").await,
+        i64::from(MAX_LOGINS) + 1,
+        "one that is opened takes no place"
     );
+    for _ in 0..3 {
+        fixture.accounts().begin_qr_login(&ClientInfo::default()).await.unwrap();
+    }
+    assert_eq!(fixture.count("qr_logins").await, i64::from(MAX_LOGINS) + 1);
+    assert_eq!(poll(&fixture, &login).await.status, QrStatus::Scanned);
+    assert_eq!(poll(&fixture, &newer).await.status, QrStatus::Waiting);
 }
 
 #[tokio::test]

@@ -61,16 +61,23 @@ pub(super) const DELETE_EXPIRED: &str =
     "DELETE FROM qr_logins WHERE id IN (SELECT id FROM qr_logins WHERE expires_at <= $1 LIMIT $2)";
 
 impl QrLogins<'_> {
-    /// Notes a login unless `most` are under way, and says whether it did.
-    pub async fn insert(&mut self, login: &NewQrLogin<'_>, most: u32) -> Result<bool> {
-        let rows = sql!(self.0, execute:
+    /// Adds a login.
+    pub async fn insert(&mut self, login: &NewQrLogin<'_>) -> Result<()> {
+        sql!(self.0, run:
             "INSERT INTO qr_logins (id, poll_hash, user_code, status, ip, user_agent, created_at, expires_at)
-            SELECT $1, $2, $3, 'waiting', $4, $5, $6, $7
-            WHERE (SELECT COUNT(*) FROM qr_logins WHERE expires_at > $6) < $8";
+            VALUES ($1, $2, $3, 'waiting', $4, $5, $6, $7)";
             login.id, login.poll, login.user_code, login.client.ip_text(), &login.client.user_agent,
-            login.created_at, login.expires_at, i64::from(most)
-        )?;
-        Ok(rows == 1)
+            login.created_at, login.expires_at
+        )
+    }
+
+    /// Deletes the oldest logins that no user has opened, beyond `keep`; at most 1,000. Returns how many.
+    pub async fn trim(&mut self, now: Timestamp, keep: u32) -> Result<u64> {
+        sql!(self.0, execute:
+            "DELETE FROM qr_logins WHERE id IN (SELECT id FROM qr_logins WHERE status = 'waiting' AND expires_at > $1
+            ORDER BY expires_at DESC LIMIT 1000 OFFSET $2)";
+            now, i64::from(keep)
+        )
     }
 
     /// A login that has not expired.

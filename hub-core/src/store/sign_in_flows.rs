@@ -46,15 +46,22 @@ pub(super) const DELETE_EXPIRED: &str = "DELETE FROM sign_in_flows WHERE id IN
         (SELECT id FROM sign_in_flows WHERE expires_at <= $1 LIMIT $2)";
 
 impl SignInFlows<'_> {
-    /// Notes a ceremony unless `most` are under way, and says whether it did.
-    pub async fn insert(&mut self, row: &FlowRow<'_>, most: u32) -> Result<bool> {
-        let rows = sql!(self.0, execute:
+    /// Adds a ceremony.
+    pub async fn insert(&mut self, row: &FlowRow<'_>) -> Result<()> {
+        sql!(self.0, run:
             "INSERT INTO sign_in_flows (id, purpose, browser, state, created_at, expires_at)
-            SELECT $1, $2, $3, $4, $5, $6
-            WHERE (SELECT COUNT(*) FROM sign_in_flows WHERE expires_at > $5) < $7";
-            row.id, row.purpose, row.browser, row.state, row.created_at, row.expires_at, i64::from(most)
-        )?;
-        Ok(rows == 1)
+            VALUES ($1, $2, $3, $4, $5, $6)";
+            row.id, row.purpose, row.browser, row.state, row.created_at, row.expires_at
+        )
+    }
+
+    /// Deletes the ceremonies that expire first, beyond `keep`; at most 1,000. Returns how many.
+    pub async fn trim_all(&mut self, now: Timestamp, keep: u32) -> Result<u64> {
+        sql!(self.0, execute:
+            "DELETE FROM sign_in_flows WHERE id IN (SELECT id FROM sign_in_flows WHERE expires_at > $1
+            ORDER BY expires_at DESC LIMIT 1000 OFFSET $2)";
+            now, i64::from(keep)
+        )
     }
 
     /// Forgets a browser's oldest ceremonies beyond `keep`.

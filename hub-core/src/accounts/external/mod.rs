@@ -112,7 +112,7 @@ impl<'h> Accounts<'h> {
     ///
     /// # Errors
     /// `NOT_FOUND` for an unknown provider, `FORBIDDEN` when the session of who links is not fresh,
-    /// `UPSTREAM_ERROR` when the provider cannot be reached, `RATE_LIMITED` when too many sign in.
+    /// `UPSTREAM_ERROR` when the provider cannot be reached.
     pub async fn begin_external(
         &self,
         provider: &str,
