@@ -2,18 +2,18 @@ use std::time::Duration;
 
 use hub_core::{
     ErrorCode,
-    accounts::ClientInfo,
     gateway::IlinkLoginStatus,
     id::{ChannelId, IlinkClientId},
     secret::TokenHash,
+    store::ilink::OpenedLogin,
 };
 
 use super::scene::{HOSTILE_TEXTS, accept_one, add_channel, outbound, stage};
 use crate::support::database::{Db, START};
 
 contract!("ilink": {
-    a_login_is_opened_and_confirmed_once => [insert_login, login, open_login, confirm_login],
-    a_login_expires_and_is_refused => [insert_login, reject_login, delete_expired_logins],
+    a_login_is_opened_and_confirmed_once => [login, open_login, confirm_login],
+    a_login_expires_and_is_rejected => [reject_login, delete_expired_logins],
     a_client_starts_at_the_end_of_the_log_and_moves_forward => [insert_client, client, client_with, advance],
     clients_are_listed_and_deleted_for_their_channel => [clients, delete_client, delete_idle, touch],
     traces_and_sent_messages_are_found => [traces_of, sent_as],
@@ -21,9 +21,15 @@ contract!("ilink": {
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-async fn begin(db: &Db, id: &'static str, most: u32) -> bool {
-    let client = ClientInfo { ip: Some([203, 0, 113, 7].into()), user_agent: HOSTILE_TEXTS[3].to_owned() };
-    commit!(db, |tx| tx.ilink().insert_login(id, &client, START, START + MINUTE, most).await).unwrap()
+async fn open(db: &Db, id: &'static str, most: u32) -> Option<IlinkLoginStatus> {
+    let login = OpenedLogin {
+        id,
+        ip: "203.0.113.7",
+        user_agent: HOSTILE_TEXTS[3],
+        created_at: START,
+        expires_at: START + MINUTE,
+    };
+    commit!(db, |tx| tx.ilink().open_login(&login, START, most).await).unwrap()
 }
 
 async fn add(db: &Db, channel: ChannelId, token: &'static str) -> IlinkClientId {
@@ -34,36 +40,47 @@ async fn add(db: &Db, channel: ChannelId, token: &'static str) -> IlinkClientId 
 
 async fn a_login_is_opened_and_confirmed_once(db: &Db) {
     let on = stage(db).await;
-    assert!(begin(db, "one", 1).await);
-    assert!(!begin(db, "two", 1).await, "as many as may be are in progress");
-    let status = async || db.store.read().await.unwrap().ilink().login("one", START).await.unwrap();
-    let waiting = status().await.unwrap();
-    assert_eq!((waiting.status, waiting.client_id), (IlinkLoginStatus::Waiting, None));
-    assert_eq!((waiting.ip.as_str(), waiting.user_agent.as_str()), ("203.0.113.7", HOSTILE_TEXTS[3]));
-    commit!(db, |tx| tx.ilink().open_login("one", START).await).unwrap();
-    assert_eq!(status().await.unwrap().status, IlinkLoginStatus::Scanned);
+    let opened = Some(IlinkLoginStatus::Scanned);
+    assert_eq!(open(db, "one", 1).await, opened);
+    assert_eq!(open(db, "one", 1).await, opened, "which changes nothing");
+    assert_eq!(open(db, "two", 1).await, None, "as many as may be are open");
+    let status = async |at| db.store.read().await.unwrap().ilink().login("one", at).await.unwrap();
+    let row = status(START).await.unwrap();
+    assert_eq!((row.status, row.client_id), (IlinkLoginStatus::Scanned, None));
     let client = add(db, on.channel, "token").await;
-    let confirm = async |id: &'static str| {
-        commit!(db, |tx| tx.ilink().confirm_login(id, client, START, START + MINUTE * 2).await).unwrap()
+    let confirm = async |id: &'static str, until| {
+        commit!(db, |tx| tx.ilink().confirm_login(id, client, START, until).await).unwrap()
     };
-    assert!(confirm("one").await && !confirm("one").await && !confirm("none").await);
-    let confirmed = status().await.unwrap();
-    assert_eq!((confirmed.status, confirmed.client_id), (IlinkLoginStatus::Confirmed, Some(client)));
-    assert_eq!(confirmed.expires_at, START + MINUTE * 2);
+    let until = START + MINUTE * 2;
+    assert!(confirm("one", until).await && !confirm("one", until).await && !confirm("none", until).await);
+    assert_eq!(open(db, "one", 9).await, Some(IlinkLoginStatus::Confirmed));
+    let row = status(START + MINUTE).await.unwrap();
+    assert_eq!((row.status, row.client_id), (IlinkLoginStatus::Confirmed, Some(client)));
+    assert!(status(until).await.is_none());
+    open(db, "three", 9).await;
+    assert!(confirm("three", START).await, "which ends no earlier than it would have");
+    let after = db.store.read().await.unwrap().ilink().login("three", START).await.unwrap();
+    assert!(after.is_some());
     commit!(db, |tx| tx.ilink().delete_client(on.channel, client).await).unwrap();
-    assert!(status().await.is_none(), "a login ends with its client");
+    assert!(status(START).await.is_none(), "a login ends with its client");
 }
 
-async fn a_login_expires_and_is_refused(db: &Db) {
-    assert!(begin(db, "one", 9).await && begin(db, "two", 9).await);
-    let refuse =
+async fn a_login_expires_and_is_rejected(db: &Db) {
+    let on = stage(db).await;
+    let client = add(db, on.channel, "token").await;
+    open(db, "one", 9).await;
+    open(db, "two", 9).await;
+    let reject =
         async |id: &'static str, at| commit!(db, |tx| tx.ilink().reject_login(id, at).await).unwrap();
-    assert!(!refuse("one", START + MINUTE).await, "too late");
-    assert!(refuse("one", START).await && !refuse("one", START).await);
+    assert!(!reject("one", START + MINUTE).await, "too late");
+    assert!(reject("one", START).await && !reject("one", START).await);
+    assert_eq!(open(db, "one", 9).await, Some(IlinkLoginStatus::Rejected), "it cannot be opened again");
+    let confirmed = commit!(db, |tx| tx.ilink().confirm_login("one", client, START, START + MINUTE).await);
+    assert!(!confirmed.unwrap());
     let at = START + MINUTE;
     assert!(db.store.read().await.unwrap().ilink().login("two", at).await.unwrap().is_none());
     let delete = async |old| commit!(db, |tx| tx.ilink().delete_expired_logins(old, 9).await).unwrap();
-    assert_eq!((delete(START).await, delete(at).await, delete(at).await), (0, 1, 0));
+    assert_eq!((delete(START).await, delete(at).await, delete(at).await), (0, 2, 0));
 }
 
 async fn a_client_starts_at_the_end_of_the_log_and_moves_forward(db: &Db) {

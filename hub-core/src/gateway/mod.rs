@@ -10,7 +10,7 @@
 //! | clients of a channel | `max_clients` of the sink, at most 20 | `CONFLICT` for the user who confirms another one |
 //! | polls of a client | 2 per node; messages go to the newer one | HTTP 429 |
 //! | polls of a node | [`max_polls`](crate::config::HubConfig::max_polls), with the other long polls | HTTP 429 |
-//! | logins in progress | 1,000, each for 2 minutes | -1 |
+//! | logins that users have opened | 1,000, each for 2 minutes | `RATE_LIMITED` for the user who opens another one |
 //! | messages of one response | 50, 256 KiB of text | the rest is in the next one |
 //! | files | [`max_outbound`](crate::config::MediaLimits::max_outbound) in, [`max_inbound`](crate::config::MediaLimits::max_inbound) out | HTTP 413, HTTP 404 |
 
@@ -31,6 +31,7 @@ use crate::{
 };
 
 mod clients;
+mod code;
 mod files;
 mod login;
 mod render;
@@ -68,6 +69,11 @@ impl<'h> Gateway<'h> {
     /// The base URL for programs, and the base URL of the CDN for those that need it.
     pub fn base_urls(&self) -> (Url, Url) {
         (self.ctx.config.public_url.clone(), self.ctx.config.address("/c2c"))
+    }
+
+    /// Whether a call needs the token of a program that is logged in.
+    pub fn requires_login(&self, method: &http::Method, path: &str) -> bool {
+        Endpoint::find(method, path).is_some_and(Endpoint::requires_login)
     }
 
     /// The largest body that a request may have, in bytes. An upload that was not permitted may have none.
@@ -123,7 +129,7 @@ impl Backend for Channel<'_> {
 
     /// The tokens that a client still holds do not matter: a login always creates a new one.
     async fn get_bot_qrcode(&self, _: &Call, _: Vec<&str>) -> Answer {
-        self.gateway.begin_login(&self.client).await
+        Ok(self.gateway.begin_login(&self.client))
     }
 
     async fn get_qrcode_status(&self, call: &Call, qrcode: &str, _: Option<&str>) -> Answer {

@@ -8,7 +8,7 @@ use super::conn::{Conn, sql};
 use crate::{
     error::Result,
     id::{BotId, ChannelId, IlinkClientId, MessageId, TraceId, UserId},
-    model::{session::ClientInfo, user::UserStatus},
+    model::user::UserStatus,
     secret::TokenHash,
     text::json,
     time::Timestamp,
@@ -22,24 +22,31 @@ pub struct Ilink<'c>(pub(super) Conn<'c>);
 words! {
     /// Status of a login.
     pub enum IlinkLoginStatus {
-        /// No user has opened it.
-        Waiting = "waiting",
         /// A user has opened it.
         Scanned = "scanned",
         /// A user has confirmed it.
         Confirmed = "confirmed",
+        /// A user has rejected it.
+        Rejected = "rejected",
     }
 }
 
-/// A login.
+/// A login that a user has opened.
 #[derive(Debug, Clone, FromRow)]
 #[row(table = "ilink_logins")]
 #[expect(missing_docs, reason = "columns of the table")]
 pub struct IlinkLoginRow {
     pub status: IlinkLoginStatus,
     pub client_id: Option<IlinkClientId>,
-    pub ip: String,
-    pub user_agent: String,
+}
+
+/// A login as a user opens it.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "columns of the table")]
+pub struct OpenedLogin<'a> {
+    pub id: &'a str,
+    pub ip: &'a str,
+    pub user_agent: &'a str,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
 }
@@ -111,42 +118,33 @@ pub(super) const DELETE_EXPIRED_LOGINS: &str =
 
 /// Logins.
 impl Ilink<'_> {
-    /// Adds a login that expires at `until`, unless `most` are in progress. Returns whether it did.
-    pub async fn insert_login(
+    /// Notes that a user has opened a login. Returns its status; `None` when it is new and `most` are open.
+    pub async fn open_login(
         &mut self,
-        id: &str,
-        client: &ClientInfo,
+        login: &OpenedLogin<'_>,
         now: Timestamp,
-        until: Timestamp,
         most: u32,
-    ) -> Result<bool> {
-        let rows = sql!(self.0, execute:
+    ) -> Result<Option<IlinkLoginStatus>> {
+        sql!(self.0, run:
             "INSERT INTO ilink_logins (id, status, ip, user_agent, created_at, expires_at)
-            SELECT $1, 'waiting', $2, $3, $4, $5
-            WHERE (SELECT COUNT(*) FROM ilink_logins WHERE expires_at > $4) < $6";
-            id, client.ip_text(), &client.user_agent, now, until, i64::from(most)
+            SELECT $1, 'scanned', $2, $3, $4, $5
+            WHERE (SELECT COUNT(*) FROM ilink_logins WHERE expires_at > $6) < $7
+            ON CONFLICT (id) DO NOTHING";
+            login.id, login.ip, login.user_agent, login.created_at, login.expires_at, now, i64::from(most)
         )?;
-        Ok(rows == 1)
+        Ok(self.login(login.id, now).await?.map(|row| row.status))
     }
 
-    /// A login that has not expired.
+    /// A login that a user has opened and that has not expired.
     pub async fn login(&mut self, id: &str, now: Timestamp) -> Result<Option<IlinkLoginRow>> {
         sql!(self.0, optional:
-            "SELECT status, client_id, ip, user_agent, created_at, expires_at FROM ilink_logins
-            WHERE id = $1 AND expires_at > $2";
+            "SELECT status, client_id FROM ilink_logins WHERE id = $1 AND expires_at > $2";
             id, now
         )
     }
 
-    /// Notes that a user has opened a login.
-    pub async fn open_login(&mut self, id: &str, now: Timestamp) -> Result<()> {
-        sql!(self.0, run:
-            "UPDATE ilink_logins SET status = 'scanned' WHERE id = $1 AND status = 'waiting' AND expires_at > $2";
-            id, now
-        )
-    }
-
-    /// Confirms a login for a client; it then lives until `until`. Returns whether it was open.
+    /// Confirms a login for a client; it then lives until `until`, or longer if it did before. Returns whether it was
+    /// open.
     pub async fn confirm_login(
         &mut self,
         id: &str,
@@ -155,17 +153,18 @@ impl Ilink<'_> {
         until: Timestamp,
     ) -> Result<bool> {
         let rows = sql!(self.0, execute:
-            "UPDATE ilink_logins SET status = 'confirmed', client_id = $2, expires_at = $4
-            WHERE id = $1 AND status <> 'confirmed' AND expires_at > $3";
+            "UPDATE ilink_logins SET status = 'confirmed', client_id = $2,
+                expires_at = CASE WHEN expires_at < $4 THEN $4 ELSE expires_at END
+            WHERE id = $1 AND status = 'scanned' AND expires_at > $3";
             id, client_id, now, until
         )?;
         Ok(rows == 1)
     }
 
-    /// Deletes a login that no one has confirmed. Returns whether there was one.
+    /// Rejects a login. Returns whether it was open.
     pub async fn reject_login(&mut self, id: &str, now: Timestamp) -> Result<bool> {
         let rows = sql!(self.0, execute:
-            "DELETE FROM ilink_logins WHERE id = $1 AND status <> 'confirmed' AND expires_at > $2";
+            "UPDATE ilink_logins SET status = 'rejected' WHERE id = $1 AND status = 'scanned' AND expires_at > $2";
             id, now
         )?;
         Ok(rows == 1)

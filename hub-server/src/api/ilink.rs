@@ -73,7 +73,7 @@ view! {
         pub id: IlinkClientId,
         /// Network address from which it logged in; empty if unknown.
         pub address: String = client.ip,
-        /// Name of the program, from its `User-Agent`; empty if it sent none.
+        /// Name of the program, at most 40 characters of its `User-Agent`; empty if it sent none.
         pub user_agent: String,
         /// Number in the channel's log up to which it acknowledged.
         pub acked_seq: i64,
@@ -128,7 +128,7 @@ impl Example for IlinkClientsView {
 #[oai(deny_unknown_fields, example)]
 pub struct NamedIlinkLogin {
     /// Id of the login, from the link in the QR code.
-    pub login_id: Text<1, 64>,
+    pub login_id: Text<1, 256>,
 }
 
 impl Example for NamedIlinkLogin {
@@ -142,7 +142,7 @@ impl Example for NamedIlinkLogin {
 #[oai(deny_unknown_fields, example)]
 pub struct ConfirmIlinkLogin {
     /// Id of the login, from the link in the QR code.
-    pub login_id: Text<1, 64>,
+    pub login_id: Text<1, 256>,
     /// The channel whose messages the program receives.
     pub channel_id: ChannelId,
 }
@@ -163,7 +163,7 @@ view! {
     pub struct IlinkLoginView from login: IlinkLogin {
         /// Network address of the program; empty if unknown.
         pub address: String = login.ip,
-        /// Name of the program, from its `User-Agent`; empty if it sent none.
+        /// Name of the program, at most 40 characters of its `User-Agent`; empty if it sent none.
         pub user_agent: String,
         /// When it began.
         pub requested_at: Time,

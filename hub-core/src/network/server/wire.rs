@@ -68,6 +68,11 @@ impl Endpoint {
         };
         fits.then_some(endpoint)
     }
+
+    /// Whether a call without a valid token gets -14.
+    pub(crate) const fn requires_login(self) -> bool {
+        !matches!(self, Self::GetBotQrcode | Self::GetQrcodeStatus | Self::CdnUpload | Self::CdnDownload)
+    }
 }
 
 /// One request of the protocol, parsed as far as that needs no state.
