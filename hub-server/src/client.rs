@@ -61,7 +61,9 @@ impl Client {
         let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)).to_canonical();
         let hops = said_in.hops(request.headers());
         let user_agent = request
-            .header(header::USER_AGENT)
+            .headers()
+            .get(header::USER_AGENT)
+            .map(|value| String::from_utf8_lossy(value.as_bytes()))
             .map(|text| text.chars().filter(|c| !c.is_control()).take(256).collect());
         Self { ip: right_most_untrusted(peer, &hops, trusted), user_agent }
     }

@@ -2,14 +2,45 @@
 
 use std::sync::Arc;
 
+use hub_core::Error;
 use poem::{
     Response,
-    http::{HeaderName, HeaderValue, header},
+    http::{HeaderMap, HeaderName, HeaderValue, header},
 };
 
-use crate::paths::is_app_call;
+use crate::{envelope::ApiError, paths::is_app_call};
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Headers that are read as text. Not among them: `Authorization` and `Cookie`, of which each part counts by itself;
+/// `User-Agent` and the headers of proxies, which describe a caller and decide nothing that it asks for.
+const TEXT_HEADERS: [&str; 13] = [
+    "Accept",
+    "Accept-Encoding",
+    "Accept-Language",
+    "Content-Type",
+    "Idempotency-Key",
+    "If-None-Match",
+    "If-Range",
+    "Last-Event-ID",
+    "MCP-Protocol-Version",
+    "Mcp-Session-Id",
+    "Range",
+    "X-API-Key",
+    "X-Trace-Id",
+];
+
+/// Checks the headers that are read as text: one that is not text would count as absent.
+///
+/// # Errors
+/// `INVALID_PARAMS` with the name of the header.
+pub(crate) fn check_text(headers: &HeaderMap) -> Result<(), ApiError> {
+    let is_text = |name: &&str| headers.get_all(*name).iter().all(|value| value.to_str().is_ok());
+    match TEXT_HEADERS.iter().find(|name| !is_text(name)) {
+        Some(name) => Err(Error::invalid(*name, "must be visible ASCII characters").into()),
+        None => Ok(()),
+    }
+}
 
 /// Id of a request, as handlers see it: `Data<&RequestId>`.
 #[derive(Debug, Clone)]
