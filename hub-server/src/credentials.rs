@@ -5,29 +5,33 @@
 //! typed errors. They are written by hand because the derived scheme enumerations keep only the last error of their
 //! alternatives, so that a failing database would look like a missing cookie.
 
-use hub_core::{ErrorCode, Hub, access::Actor, accounts::DEVICE_LIFETIME, id::UserId, secret::Secret};
+use std::sync::Arc;
+
+use hub_core::{
+    ErrorCode, Hub,
+    access::Actor,
+    secret::{Secret, TokenHash},
+};
 use poem::{
     Request, RequestBody, Result,
-    http::{HeaderMap, Method, header},
+    http::{HeaderMap, HeaderValue, Method, header},
 };
 use poem_openapi::{
     ApiExtractor, ApiExtractorType, ExtractParamOptions,
     registry::{MetaSecurityScheme, Registry},
 };
 
-use crate::{AppSettings, body_cap::BodyCap, envelope::ApiError};
+use crate::{AppSettings, body_cap::BodyCap, envelope::ApiError, rate_limit::RateLimits};
 
 mod app;
+mod cookies;
 mod waiting;
 
+pub(crate) use cookies::{cookie, device_cookie_name, entry_cookies, flow_cookie, flow_cookie_name};
 pub(crate) use waiting::Held;
 
 pub use app::{AppClient, AppOwner, AppSocketClient};
-
-/// Name of the session cookie when the public URL is https.
-pub const SECURE_COOKIE: &str = "__Host-session";
-/// Name of the session cookie on plain http, which is for loopback.
-pub const PLAIN_COOKIE: &str = "session";
+pub use cookies::{PLAIN_COOKIE, SECURE_COOKIE, cleared_cookie, session_cookie};
 
 /// The credentials in a request, not validated.
 #[derive(Debug, Clone, Default)]
@@ -41,12 +45,7 @@ pub struct Presented {
 impl Presented {
     /// Reads headers and cookie.
     pub fn of(headers: &HeaderMap, https: bool) -> Self {
-        let bearer = headers.get(header::AUTHORIZATION).map(|value| {
-            let text = value.to_str().unwrap_or_default();
-            // Another scheme than Bearer is a credential too, one that no endpoint accepts.
-            let token = text.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-            Secret::new(token.map_or("", |(_, token)| token.trim()))
-        });
+        let bearer = headers.get_all(header::AUTHORIZATION).iter().find_map(bearer_token);
         let key = || headers.get("x-api-key").map(|value| Secret::new(value.to_str().unwrap_or_default()));
         let name = if https { SECURE_COOKIE } else { PLAIN_COOKIE };
         Self { explicit: bearer.or_else(key), cookie: cookie(headers, name).map(Secret::new) }
@@ -66,70 +65,12 @@ impl Presented {
     }
 }
 
-/// The value of a cookie. Two cookies of one name indicate that one was planted: neither counts.
-pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    let mut found = headers
-        .get_all(header::COOKIE)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(';'))
-        .filter_map(|pair| pair.trim().split_once('='))
-        .filter(|(key, value)| *key == name && !value.is_empty());
-    let first = found.next()?.1;
-    found.next().is_none().then_some(first)
-}
-
-/// `Set-Cookie` for a new session.
-pub fn session_cookie(settings: &AppSettings, token: &Secret, lifetime: std::time::Duration) -> String {
-    let seconds = lifetime.as_secs();
-    if settings.is_https() {
-        let token = token.expose();
-        format!("{SECURE_COOKIE}={token}; Path=/; Max-Age={seconds}; HttpOnly; Secure; SameSite=Lax")
-    } else {
-        format!("{PLAIN_COOKIE}={}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax", token.expose())
-    }
-}
-
-/// Name of the cookie of a browser in which someone has signed in before.
-pub(crate) fn device_cookie_name(settings: &AppSettings) -> &'static str {
-    if settings.is_https() { "__Host-device" } else { "device" }
-}
-
-/// `Set-Cookie` for such a browser. `Strict`: only requests of the hub's own pages carry it.
-fn device_cookie(settings: &AppSettings, device: &Secret) -> String {
-    let (name, value, seconds) = (device_cookie_name(settings), device.expose(), DEVICE_LIFETIME.as_secs());
-    let secure = if settings.is_https() { "; Secure" } else { "" };
-    format!("{name}={value}; Path=/; Max-Age={seconds}; HttpOnly{secure}; SameSite=Strict")
-}
-
-/// `Set-Cookie` after a successful authentication: the new session, and the browser, which is recognised from now on.
-pub(crate) async fn entry_cookies(
-    hub: &Hub,
-    settings: &AppSettings,
-    user_id: UserId,
-    token: &Secret,
-) -> std::result::Result<Vec<String>, ApiError> {
-    let device = hub.accounts().device_cookie(user_id).await?;
-    let session = session_cookie(settings, token, hub.context().config.session_lifetime);
-    Ok([session].into_iter().chain(device.map(|device| device_cookie(settings, &device))).collect())
-}
-
-/// Name of the cookie that binds a sign-in ceremony to a browser.
-pub(crate) fn flow_cookie_name(settings: &AppSettings) -> &'static str {
-    if settings.is_https() { "__Host-flow" } else { "flow" }
-}
-
-/// `Set-Cookie` for the browser that begins a ceremony. `Lax`: it has to be sent when an external provider redirects
-/// back.
-pub(crate) fn flow_cookie(settings: &AppSettings, browser: &Secret) -> String {
-    let (name, value) = (flow_cookie_name(settings), browser.expose());
-    let secure = if settings.is_https() { "; Secure" } else { "" };
-    format!("{name}={value}; Path=/; Max-Age=600; HttpOnly{secure}; SameSite=Lax")
-}
-
-/// `Set-Cookie` that ends the session in the browser.
-pub fn cleared_cookie(settings: &AppSettings) -> String {
-    session_cookie(settings, &Secret::new(""), std::time::Duration::ZERO)
+/// The token of a value of `Authorization`; empty if it cannot be read. Another scheme is no credential of the hub: a
+/// proxy before it may have its own.
+fn bearer_token(value: &HeaderValue) -> Option<Secret> {
+    let (scheme, token) = value.as_bytes().split_at_checked("bearer".len())?;
+    let is_bearer = scheme.eq_ignore_ascii_case(b"bearer") && token.first().is_none_or(|byte| *byte == b' ');
+    is_bearer.then(|| Secret::new(str::from_utf8(token).unwrap_or_default().trim()))
 }
 
 /// The caller of a request from the same process. It is in the extensions of the request, which no byte of an HTTP
@@ -155,9 +96,9 @@ pub async fn authenticate_user(
     request: &Request,
 ) -> std::result::Result<Actor, ApiError> {
     if let Some(actor) = in_process_caller(request) {
-        return Ok(actor);
+        return judged(request, None, Ok(actor));
     }
-    let actor = authenticate_presented(hub, presented).await?;
+    let actor = judged(request, presented.any(), authenticate_presented(hub, presented).await)?;
     if presented.explicit.is_none() {
         check_origin(settings, request.method(), request.headers())?;
     }
@@ -249,9 +190,7 @@ impl<'a> ApiExtractor<'a> for User {
     ) -> Result<Self> {
         let (hub, settings) = (data::<Hub>(request), data::<AppSettings>(request));
         let presented = Presented::of(request.headers(), settings.is_https());
-        let user = Self(authenticate_user(hub, settings, &presented, request).await?);
-        raise_body_cap(request);
-        Ok(user)
+        Ok(Self(authenticate_user(hub, settings, &presented, request).await?))
     }
 }
 
@@ -308,17 +247,37 @@ impl<'a> ApiExtractor<'a> for ChannelClient {
             ApiError::new(ErrorCode::Unauthorized, "send the channel's API key in X-API-Key")
         })?;
         let actor = data::<Hub>(request).channels().authenticate_key(key.expose()).await;
-        let client = Self(actor.map_err(ApiError::from)?);
-        raise_body_cap(request);
-        Ok(client)
+        Ok(Self(judged(request, Some(&key), actor.map_err(ApiError::from))?))
     }
 }
 
-/// Unauthenticated callers may send less than authenticated ones.
-fn raise_body_cap(request: &Request) {
-    if let Some(cap) = request.data::<BodyCap>() {
-        cap.raise();
+/// Notes the outcome of an authentication: the caller of a valid credential may send larger bodies, and its requests
+/// count for the credential rather than for its address.
+fn judged<T>(
+    request: &Request,
+    credential: Option<&Secret>,
+    outcome: std::result::Result<T, ApiError>,
+) -> std::result::Result<T, ApiError> {
+    let limits = data::<Arc<RateLimits>>(request);
+    match (&outcome, credential) {
+        (Ok(_), _) => {
+            if let Some(cap) = request.data::<BodyCap>() {
+                cap.raise();
+            }
+            if let Some(credential) = credential {
+                limits.note_valid(credential.expose());
+            }
+        }
+        (Err(error), Some(credential)) if is_bad_credential(error.inner()) => {
+            limits.note_invalid(&TokenHash::of(credential.expose()));
+        }
+        (Err(_), _) => {}
     }
+    outcome
+}
+
+fn is_bad_credential(error: &hub_core::Error) -> bool {
+    matches!(error.code(), ErrorCode::InvalidToken | ErrorCode::Unauthorized)
 }
 
 fn data<T: Send + Sync + 'static>(request: &Request) -> &T {
@@ -398,7 +357,13 @@ mod tests {
         assert_eq!(explicit(&[("authorization", "Bearer abc")]).as_deref(), Some("abc"));
         assert_eq!(explicit(&[("authorization", "bearer  abc ")]).as_deref(), Some("abc"));
         assert_eq!(explicit(&[("x-api-key", "abc")]).as_deref(), Some("abc"));
-        assert_eq!(explicit(&[("authorization", "Basic abc"), ("x-api-key", "k")]).as_deref(), Some(""));
+        assert_eq!(explicit(&[("authorization", "Basic abc"), ("x-api-key", "k")]).as_deref(), Some("k"));
+        assert_eq!(explicit(&[("authorization", "Basic abc")]), None, "it is that of a proxy");
+        assert_eq!(explicit(&[("authorization", "Bearers abc")]), None);
+        assert_eq!(explicit(&[("authorization", "Bearer"), ("x-api-key", "k")]).as_deref(), Some(""));
+        let mut unreadable = headers(&[("x-api-key", "k")]);
+        unreadable.insert("authorization", HeaderValue::from_bytes(b"Bearer \xe9").unwrap());
+        assert_eq!(Presented::of(&unreadable, false).explicit.unwrap().expose(), "");
         assert_eq!(explicit(&[("cookie", "session=abc")]), None);
         let query = |query| {
             let presented = Presented::default().with_query(Some(query));
@@ -407,31 +372,5 @@ mod tests {
         assert_eq!(query("a=b&api_key=x%2By").as_deref(), Some("x+y"));
         assert_eq!(query("key=z").as_deref(), Some("z"));
         assert_eq!(query("monkey=z"), None);
-    }
-
-    #[test]
-    fn planted_cookies_do_not_count() {
-        let cookie = |https, text| {
-            let presented = Presented::of(&headers(&[("cookie", text)]), https);
-            presented.cookie.map(|secret| secret.expose().to_owned())
-        };
-        assert_eq!(cookie(false, "a=b; session=abc").as_deref(), Some("abc"));
-        assert_eq!(cookie(true, "session=abc"), None, "on https only the __Host- name counts");
-        assert_eq!(cookie(true, "__Host-session=abc; session=x").as_deref(), Some("abc"));
-        assert_eq!(cookie(false, "session=abc; session=def"), None);
-        assert_eq!(cookie(false, "session="), None);
-    }
-
-    #[test]
-    fn cookies_are_guarded_as_far_as_the_url_allows() {
-        let set = |url: &str| {
-            let settings = AppSettings::from(Values::new(url.parse().unwrap()));
-            session_cookie(&settings, &Secret::new("t"), std::time::Duration::from_secs(60))
-        };
-        assert_eq!(
-            set("https://hub.example"),
-            "__Host-session=t; Path=/; Max-Age=60; HttpOnly; Secure; SameSite=Lax"
-        );
-        assert_eq!(set("http://localhost:9800"), "session=t; Path=/; Max-Age=60; HttpOnly; SameSite=Lax");
     }
 }

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
-use hub_core::{Error, ErrorCode, Hub, spans, time::Stopwatch};
+use hub_core::{Error, ErrorCode, Hub, secret::TokenHash, spans, time::Stopwatch};
 use poem::{
     Endpoint, IntoResponse, Request, Response, Result,
     http::{HeaderValue, Method, header},
@@ -19,7 +19,7 @@ use crate::{
     credentials::Presented,
     envelope::{ApiError, Refusal},
     files, gateway,
-    headers::{REQUEST_ID, RequestId, set_headers},
+    headers::{REQUEST_ID, RequestId, check_text, set_headers},
     login_page, mcp, metrics, older_paths,
     paths::{self, is_app_call},
     rate_limit::RateLimits,
@@ -130,8 +130,11 @@ impl<E: Endpoint> Edge<E> {
         RequestId(id.into())
     }
 
-    /// Checks of the head: size, then rate.
+    /// Checks of the head: texts, size, then rate.
     fn admit(&self, request: &mut Request) -> Result<(), ApiError> {
+        if !gateway::is_call(request.uri().path()) {
+            check_text(request.headers())?;
+        }
         let content_type = request.header(header::CONTENT_TYPE);
         let path = request.uri().path();
         let brings_file = files::brings_file(request.method(), path, content_type) || path == gateway::UPLOAD;
@@ -151,8 +154,8 @@ impl<E: Endpoint> Edge<E> {
         if is_call || console::is_page(path) || is_sign_in_form {
             let network = client.network();
             let presented = Presented::of(request.headers(), self.settings.is_https());
-            let credential = presented.any().map(hub_core::secret::Secret::expose);
-            self.limits.check_default(credential, network)?;
+            let credential = presented.any().map(|credential| TokenHash::of(credential.expose()));
+            self.limits.check_default(credential.as_ref(), network)?;
             let is_sign_in = path.starts_with("/api/auth/") && path != "/api/auth/logout";
             if is_sign_in_form || (is_sign_in && request.method() == Method::POST) {
                 self.limits.check_auth(network)?;

@@ -78,6 +78,7 @@ impl Faulty {
 }
 
 fn faulty(app: &App) -> TestClient<impl Endpoint<Output = poem::Response>> {
+    let limits = Arc::new(RateLimits::new(&app.settings.rate_limits, &app.hub.context().clock));
     let inner = Route::new()
         .at(
             "/text",
@@ -94,8 +95,8 @@ fn faulty(app: &App) -> TestClient<impl Endpoint<Output = poem::Response>> {
         )
         .at("/*path", OpenApiService::new(Faulty, "faulty", "0"))
         .data(app.hub.clone())
-        .data(app.settings.clone());
-    let limits = Arc::new(RateLimits::new(&app.settings.rate_limits, &app.hub.context().clock));
+        .data(app.settings.clone())
+        .data(Arc::clone(&limits));
     let routes = RouteTable::new::<Faulty>(&[]);
     TestClient::new(Edge::new(inner, app.hub.clone(), app.settings.clone(), limits, routes))
 }
@@ -263,12 +264,15 @@ async fn strangers_are_refused_before_their_body_is_read() {
     let client = faulty(&app);
     let post = || client.post("/api/mine").body_json(&json!({"nonsense": 1}));
     Reply::of(post().send().await).await.error(401, "UNAUTHORIZED");
-    for (name, value) in [("authorization", "Bearer x"), ("x-api-key", "x"), ("authorization", "Basic x")] {
+    for (name, value) in [("authorization", "Bearer x"), ("x-api-key", "x")] {
         let reply = Reply::of(post().header(name, value).header("cookie", "session=x").send().await).await;
         reply.error(401, "INVALID_TOKEN");
     }
     let cookie = Reply::of(post().header("cookie", "session=x").send().await).await;
     cookie.error(401, "UNAUTHORIZED");
+    let basic = post().header("authorization", "Basic x").header("cookie", "session=x");
+    let basic = Reply::of(basic.send().await).await;
+    assert_eq!(basic.error(401, "UNAUTHORIZED")["message"], cookie.json["error"]["message"], "it is passed over");
 }
 
 #[tokio::test]

@@ -3,18 +3,26 @@
 
 use std::sync::Arc;
 
-use hub_core::{Hub, accounts::ClientInfo, gateway::GatewayCall};
+use hub_core::{
+    Hub,
+    accounts::ClientInfo,
+    gateway::{GatewayCall, Program},
+    secret::TokenHash,
+};
 use poem::{
     Endpoint, Request, Response, Result,
     http::{self, Method, StatusCode},
 };
 
-use crate::{AppSettings, Client, body_cap::BodyCap, envelope, envelope::ApiError, rate_limit::RateLimits};
+use crate::{
+    AppSettings, Client, body_cap::BodyCap, credentials::Presented, envelope, envelope::ApiError,
+    rate_limit::RateLimits,
+};
 
 /// The paths with their methods.
 pub(crate) const PATHS: [(&str, &[Method]); 12] = [
     (LOGIN, &[Method::GET]),
-    ("/ilink/bot/get_bot_qrcode", &[Method::GET, Method::POST]),
+    (BEGIN_LOGIN, &[Method::GET, Method::POST]),
     ("/ilink/bot/get_qrcode_status", &[Method::GET]),
     ("/ilink/bot/msg/notifystart", &[Method::POST]),
     ("/ilink/bot/msg/notifystop", &[Method::POST]),
@@ -28,6 +36,8 @@ pub(crate) const PATHS: [(&str, &[Method]); 12] = [
 ];
 /// The link in a QR code.
 const LOGIN: &str = "/ilink/login";
+/// Where a program begins a login.
+const BEGIN_LOGIN: &str = "/ilink/bot/get_bot_qrcode";
 /// Where files are uploaded.
 pub(crate) const UPLOAD: &str = "/c2c/upload";
 /// Calls that count as sends.
@@ -55,10 +65,7 @@ impl Endpoint for Gateway {
         }
         let gateway = self.hub.gateway();
         let program = gateway.authenticate(request.headers()).await.map_err(ApiError::from)?;
-        if let Some(program) = &program
-            && SENDS.contains(&request.uri().path())
-            && self.limits.check_send(&program.actor()).is_err()
-        {
+        if self.check_rate(&request, program.as_ref()).is_err() {
             let body = r#"{"ret":-2,"errmsg":"rate limited"}"#;
             return Ok(Response::builder().content_type("application/json").body(body));
         }
@@ -94,6 +101,31 @@ impl Endpoint for Gateway {
         let mut response = Response::builder().status(head.status).body(body);
         response.headers_mut().extend(head.headers);
         Ok(response)
+    }
+}
+
+impl Gateway {
+    /// Limits of single calls, after the limit of all requests. A token that is not valid counts as a bad credential
+    /// where the response is -14.
+    fn check_rate(&self, request: &Request, program: Option<&Program>) -> hub_core::Result<()> {
+        let network = request.data::<Client>().map(Client::network);
+        let (path, token) = (request.uri().path(), Presented::of(request.headers(), true).explicit);
+        if path == BEGIN_LOGIN {
+            return network.map_or(Ok(()), |network| self.limits.check_auth(network));
+        }
+        match (program, token) {
+            (Some(program), token) => {
+                if let Some(token) = token {
+                    self.limits.note_valid(token.expose());
+                }
+                if SENDS.contains(&path) { self.limits.check_send(&program.actor()) } else { Ok(()) }
+            }
+            (None, Some(token)) if self.hub.gateway().requires_login(request.method(), path) => {
+                self.limits.note_invalid(&TokenHash::of(token.expose()));
+                network.map_or(Ok(()), |network| self.limits.check_bad_credential(network))
+            }
+            (None, _) => Ok(()),
+        }
     }
 }
 

@@ -44,6 +44,8 @@ pub mod serve;
 pub mod service_manager;
 pub mod settings;
 #[cfg(test)]
+mod strangers_tests;
+#[cfg(test)]
 mod testing;
 mod webhook_payload;
 pub mod wire;

@@ -22,6 +22,10 @@ use hub_core::{
     time::{Clock, Timestamp},
 };
 
+mod known;
+
+use known::KnownCredentials;
+
 /// Requests per minute of each class; a bucket holds a minute's worth.
 #[derive(Debug, Clone, Copy)]
 pub struct RateLimitSettings {
@@ -31,7 +35,7 @@ pub struct RateLimitSettings {
     pub auth_per_account: NonZeroU32,
     /// Sends and typing indicators per channel key.
     pub sends: NonZeroU32,
-    /// Everything else, per credential, or per address without one.
+    /// Everything else: per credential that has proved to be valid, otherwise per address.
     pub default: NonZeroU32,
     /// Debug runs of plugins, per user.
     pub debug: NonZeroU32,
@@ -95,9 +99,12 @@ pub struct RateLimits {
     auth_per_account: Buckets,
     auth_per_device: Buckets,
     sends: Buckets,
-    default: Buckets,
+    /// Of valid credentials, apart from those of addresses, so that strangers cannot use them up.
+    per_credential: Buckets,
+    per_address: Buckets,
     debug: Buckets,
     bad_credentials: Buckets,
+    known: KnownCredentials,
 }
 
 impl RateLimits {
@@ -109,9 +116,11 @@ impl RateLimits {
             auth_per_account: buckets(settings.auth_per_account),
             auth_per_device: buckets(settings.auth_per_account),
             sends: buckets(settings.sends),
-            default: buckets(settings.default),
+            per_credential: buckets(settings.default),
+            per_address: buckets(settings.default),
             debug: buckets(settings.debug),
             bad_credentials: buckets(settings.bad_credentials),
+            known: KnownCredentials::new(settings.max_keys),
         }
     }
 
@@ -144,13 +153,26 @@ impl RateLimits {
         self.sends.check(Key::Hash(TokenHash::of(&actor.principal())))
     }
 
-    /// Takes a token for any other request.
+    /// Takes a token for any other request: of the credential that it presents once that has proved to be valid, of its
+    /// address before.
     ///
     /// # Errors
     /// `RATE_LIMITED` with the time until the next token.
-    pub fn check_default(&self, credential: Option<&str>, network: IpAddr) -> Result<()> {
-        let key = credential.map_or(Key::Ip(network), |text| Key::Hash(TokenHash::of(text)));
-        self.default.check(key)
+    pub fn check_default(&self, credential: Option<&TokenHash>, network: IpAddr) -> Result<()> {
+        match credential.filter(|credential| self.known.contains(credential)) {
+            Some(credential) => self.per_credential.check(Key::Hash(credential.clone())),
+            None => self.per_address.check(Key::Ip(network)),
+        }
+    }
+
+    /// Notes that a credential is valid: from then on it has a bucket of its own.
+    pub fn note_valid(&self, credential: &str) {
+        self.known.note(TokenHash::of(credential));
+    }
+
+    /// Notes that a credential is not, or no longer, valid.
+    pub fn note_invalid(&self, credential: &TokenHash) {
+        self.known.forget(credential);
     }
 }
 
@@ -275,20 +297,34 @@ mod tests {
     }
 
     #[test]
-    fn credentials_have_their_own_buckets_and_buckets_are_bounded() {
+    fn a_credential_has_a_bucket_of_its_own_once_it_is_known_to_be_one() {
         let settings =
             RateLimitSettings { default: per_minute(2), max_keys: 3, ..RateLimitSettings::default() };
         let (limits, _) = limits(&settings);
-        for key in ["a", "b"] {
-            limits.check_default(Some(key), HERE).unwrap();
-            limits.check_default(Some(key), HERE).unwrap();
-            assert!(limits.check_default(Some(key), HERE).is_err());
-        }
-        limits.check_default(None, HERE).unwrap();
-        let made_up: Vec<_> =
-            (0..10).filter(|n| limits.check_default(Some(&format!("made up {n}")), HERE).is_ok()).collect();
-        assert_eq!(made_up, [0, 1], "all who come too late share one bucket");
-        assert!(limits.default.limiter.len() <= 4);
+        let check = |key: &str| limits.check_default(Some(&TokenHash::of(key)), HERE);
+        let passed = |key: &str| (0..9).take_while(|_| check(key).is_ok()).count();
+        let made_up = (0..9).take_while(|n| check(&format!("made up {n}")).is_ok()).count();
+        assert_eq!(made_up, 2, "their address pays");
+        limits.note_valid("a");
+        limits.note_valid("b");
+        assert_eq!((passed("a"), passed("b"), passed("c")), (2, 2, 0));
+        limits.note_invalid(&TokenHash::of("a"));
+        assert_eq!(passed("a"), 0, "its address pays again");
+    }
+
+    #[test]
+    fn buckets_are_bounded_and_those_of_addresses_take_no_place_of_credentials() {
+        let settings =
+            RateLimitSettings { default: per_minute(2), max_keys: 3, ..RateLimitSettings::default() };
+        let (limits, _) = limits(&settings);
+        let passed = (0..100_u32).filter(|n| {
+            let address = IpAddr::V4(std::net::Ipv4Addr::from_bits(*n));
+            limits.check_default(None, address).is_ok()
+        });
+        assert_eq!(passed.count(), 3 + 2, "all that are too many share one bucket");
+        assert!(limits.per_address.limiter.len() <= 4);
+        limits.note_valid("a");
+        limits.check_default(Some(&TokenHash::of("a")), HERE).unwrap();
     }
 
     #[test]
@@ -298,6 +334,6 @@ mod tests {
         assert_eq!(passed(&|| limits.check_send(&Actor::Operator)), 120);
         assert_eq!(passed(&|| limits.check_debug("usr_1")), 30);
         assert_eq!(passed(&|| limits.check_bad_credential(HERE)), 20);
-        limits.check_default(Some("key"), HERE).unwrap();
+        limits.check_default(None, HERE).unwrap();
     }
 }

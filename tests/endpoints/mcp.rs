@@ -26,7 +26,7 @@ async fn no_credential_but_an_apps_opens_mcp() {
         ("Authorization", format!("Bearer {}", credentials.bob_key), "INVALID_TOKEN"),
         ("Authorization", format!("Bearer {}", credentials.channel_key), "INVALID_TOKEN"),
         ("X-API-Key", credentials.ada_key.clone(), "INVALID_TOKEN"),
-        ("Authorization", format!("Basic {}", credentials.app_token), "INVALID_TOKEN"),
+        ("Authorization", format!("Basic {}", credentials.app_token), "UNAUTHORIZED"),
     ] {
         let (status, json) = ask(name, value).await;
         assert_eq!((status, &json["error"]["code"]), (401, &json!(code)), "{name}: {json}");

@@ -44,7 +44,7 @@ async fn only_a_right_key_opens_and_the_refusal_comes_before_the_switch() {
         (vec![format!("X-API-Key: {old}")], "INVALID_TOKEN"),
         (vec![format!("X-API-Key: {session}")], "INVALID_TOKEN"),
         (vec!["X-API-Key: hubc_made_up".to_owned()], "INVALID_TOKEN"),
-        (vec!["Authorization: Basic aGk6aGk=".to_owned()], "INVALID_TOKEN"),
+        (vec!["Authorization: Basic aGk6aGk=".to_owned()], "UNAUTHORIZED"),
     ] {
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let refused = connect(CONNECT, &lines).await.err().expect("no socket");

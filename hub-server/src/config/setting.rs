@@ -142,7 +142,7 @@ pub const SETTINGS: &[Setting] = &[
         "COUNT",
         "Maximum messages per recipient and five minutes; further ones are queued; 0: no limit",
     ),
-    plain("rate_default", "PER_MINUTE", "Requests per minute and credential"),
+    plain("rate_default", "PER_MINUTE", "Requests per minute and valid credential, otherwise per address"),
     plain("rate_sends", "PER_MINUTE", "Sends and typing indicators per minute and channel key"),
     plain("rate_auth_per_ip", "PER_MINUTE", "Sign-in attempts per minute and address"),
     plain("rate_auth_per_account", "PER_MINUTE", "Sign-in attempts per minute and account name"),

@@ -18,7 +18,6 @@ use super::{
 use crate::{
     AppSettings, Client,
     appearance::Appearance,
-    body_cap::BodyCap,
     credentials::{Presented, authenticate_user, cleared_cookie},
     envelope::ApiError,
     headers::RequestId,
@@ -240,9 +239,6 @@ impl Endpoint for Served {
             Err(error) if is_signed_out(&error) => return signed_out(&mut request, look, &error).await,
             Err(error) => return Err(error.into()),
         };
-        if let Some(cap) = request.data::<BodyCap>() {
-            cap.raise();
-        }
         let mut ask = self.ask(&request, actor, look);
         if method == Method::POST {
             ask.submitted = Some(forms::read(&mut request).await?);

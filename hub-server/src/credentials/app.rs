@@ -4,7 +4,7 @@ use hub_core::{ErrorCode, Hub, access::Actor, apps::sockets::AppHolder, secret::
 use poem::{Request, RequestBody, Result};
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions, registry::Registry};
 
-use super::{Presented, api_key, bearer, data, in_process_caller, raise_body_cap};
+use super::{Presented, api_key, bearer, data, in_process_caller, judged};
 use crate::{app_calls::CallNote, envelope::ApiError};
 
 /// An app on a bot. Holding one is the proof that its token was good.
@@ -13,7 +13,8 @@ pub struct AppClient(pub Actor);
 
 impl AppClient {
     async fn of(request: &Request, token: &Secret) -> Result<Self, ApiError> {
-        Self::known(request, data::<Hub>(request).apps().authenticate_token(token.expose()).await?)
+        let actor = data::<Hub>(request).apps().authenticate_token(token.expose()).await;
+        Self::known(request, judged(request, Some(token), actor.map_err(ApiError::from))?)
     }
 
     fn known(request: &Request, actor: Actor) -> Result<Self, ApiError> {
@@ -21,7 +22,6 @@ impl AppClient {
         if let Some(note) = request.data::<CallNote>() {
             note.is_of(client.0.app()?.installation_id);
         }
-        raise_body_cap(request);
         Ok(client)
     }
 }
@@ -45,7 +45,7 @@ impl<'a> ApiExtractor<'a> for AppClient {
         _: ExtractParamOptions<()>,
     ) -> Result<Self> {
         if let Some(actor) = in_process_caller(request) {
-            return Ok(Self::known(request, actor)?);
+            return Ok(Self::known(request, judged(request, None, Ok(actor))?)?);
         }
         let presented = Presented::of(request.headers(), true);
         let missing =
@@ -124,7 +124,7 @@ impl<'a> ApiExtractor<'a> for AppOwner {
         let secret = presented_or_queried(request, "secret", told)?;
         let app_id = queried(request, "app_id").unwrap_or_default();
         let holder = data::<Hub>(request).apps().authenticate_app(&app_id, secret.expose()).await;
-        Ok(Self(holder.map_err(ApiError::from)?))
+        Ok(Self(judged(request, Some(&secret), holder.map_err(ApiError::from))?))
     }
 }
 

@@ -61,7 +61,8 @@ async fn the_page_is_off_without_a_token() {
 async fn the_page_asks_for_its_token() {
     let app = App::with(|values| values.metrics_token = Some(TOKEN.into())).await;
     app.stranger().get(PATH).await.error(401, "UNAUTHORIZED");
-    for wrong in ["Bearer 0123456789abcdeg", "Bearer ", "Basic x", "Bearer 0123456789abcdef0"] {
+    app.stranger().with("Authorization", "Basic x").get(PATH).await.error(401, "UNAUTHORIZED");
+    for wrong in ["Bearer 0123456789abcdeg", "Bearer ", "Bearer 0123456789abcdef0"] {
         app.stranger().with("Authorization", wrong).get(PATH).await.error(401, "INVALID_TOKEN");
     }
     let ada = app.user("ada").await;
