@@ -11,4 +11,5 @@ mod receivers;
 mod scene;
 mod secrets;
 mod slow_clients;
+mod strangers;
 mod tls;
