@@ -6,11 +6,12 @@ use std::{
 };
 
 use hub_server::config::SETTINGS;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{
     binaries,
     http::{Caller, until},
+    hub_process::{HubProcess, NetworkProcess},
     process::Process,
 };
 
@@ -98,6 +99,45 @@ async fn config_check_refuses_what_the_start_refuses() {
     for settings in WRONG {
         assert!(!agree(settings).await, "the start accepts {settings:?}");
     }
+}
+
+/// The limits of the domain, each with a value that is not its default.
+const LIMITS: [(&str, &str); 14] = [
+    ("HUB_MESSAGE_RETENTION", "3d"),
+    ("HUB_TRACE_RETENTION", "1d"),
+    ("HUB_AUDIT_RETENTION", "30d"),
+    ("HUB_IDEMPOTENCY_LIFETIME", "2h"),
+    ("HUB_OUTBOX_LIFETIME", "2h"),
+    ("HUB_DISABLE_FAILING_AFTER", "1d"),
+    ("HUB_WEBHOOK_WAIT", "1s"),
+    ("HUB_POLL_GRACE", "1s"),
+    ("HUB_DRAIN", "5s"),
+    ("HUB_MAX_TEXT", "1000"),
+    ("HUB_MAX_OUTBOX_PER_PEER", "10"),
+    ("HUB_MAX_JOBS", "1000"),
+    ("HUB_MAX_IN_FLIGHT", "64"),
+    ("HUB_MAX_AI_IN_FLIGHT", "8"),
+];
+
+#[tokio::test]
+async fn a_server_starts_with_its_limits_set_and_keeps_them() {
+    assert!(agree(&LIMITS).await);
+    let folder = tempfile::tempdir().unwrap();
+    let network = NetworkProcess::start().await;
+    let hub = HubProcess::start(folder.path(), &network, &LIMITS).await;
+    let mut ada = Caller::stranger(&hub.url);
+    ada.sign_in("/api/auth/register", json!({ "username": "ada", "password": "tr0mbone solo" })).await;
+    let (bot, account) = network.bind(&ada).await;
+    network.say(&account, "hello").await;
+    let path = format!("/api/bots/{bot}/send");
+    until("a message of the person", async || {
+        let messages = ada.get(&format!("/api/bots/{bot}/messages")).await;
+        (messages["items"].as_array()?.len() == 1).then_some(())
+    })
+    .await;
+    ada.post(&path, json!({ "content": "x".repeat(1000) })).await;
+    ada.refused(&path, json!({ "content": "x".repeat(1001) }), 400, "INVALID_PARAMS").await;
+    hub.process.terminate().await;
 }
 
 #[tokio::test]

@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use hub_core::{
     Error, Hub, backup,
-    config::HubConfig,
     demo::NETWORK,
     egress::{AllowRule, Egress, EgressConfig},
     network::ilink::{IlinkConfig, IlinkNetwork},
@@ -108,7 +107,7 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
     // The default address of a local server's simulator, unless the settings name another one.
     let simulator = format!("http://{}", settings.sim_listen).parse().map_err(Error::internal)?;
     let simulator = settings.sim_url.as_ref().unwrap_or(&simulator);
-    let mut config = HubConfig::default();
+    let mut config = settings.hub.clone();
     if let Some(url) = &settings.public_url {
         config.public_url = url.clone();
     }

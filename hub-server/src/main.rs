@@ -47,9 +47,6 @@ const SIM_DRAIN: Duration = Duration::from_millis(50);
 /// Maximum connections to the listener of `/metrics`, separate so that it responds under overload.
 const METRICS_CONNECTIONS: usize = 16;
 
-/// Grace period of requests in flight after the stop signal.
-const DRAIN: Duration = Duration::from_secs(10);
-
 /// Grace period of WebSockets to close; it begins when requests in flight have ended.
 const CLOSE_GRACE: Duration = Duration::from_secs(3);
 
@@ -357,9 +354,9 @@ impl Running {
         self.settings.draining.cancel();
         tracing::info!("draining");
         self.http.stop();
-        let clock = Clock::system();
+        let (clock, limit) = (Clock::system(), self.hub.context().config.drain);
         let drain = async {
-            if !self.http.wait(&clock, DRAIN).await {
+            if !self.http.wait(&clock, limit).await {
                 tracing::warn!("requests did not end in time and were cut");
             }
             self.settings.sockets.stop();

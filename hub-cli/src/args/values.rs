@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use hub_server::config::parse_duration;
 
 /// Parses the words of a closed set of the hub.
 pub fn closed<T: Copy + Send + Sync + 'static, const N: usize>(
@@ -20,13 +21,5 @@ pub fn hours(text: &str) -> Result<u32, String> {
 
 /// A length of time: `90s`, `3m`, `1h`.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "must be a number with a unit: 90s, 3m, 1h".to_owned();
-    let unit = match text.chars().next_back() {
-        Some('s') => 1,
-        Some('m') => 60,
-        Some('h') => 3_600,
-        _ => return Err(wrong()),
-    };
-    let count: u32 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
-    Ok(Duration::from_secs(u64::from(count) * unit))
+    parse_duration(text).ok_or_else(|| "must be a number with a unit: 90s, 3m, 1h".to_owned())
 }

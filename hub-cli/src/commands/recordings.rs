@@ -9,6 +9,7 @@ use hub_core::{
     time::{Clock, Timestamp},
     traces::{Trace, TraceQuery},
 };
+use hub_server::config::parse_duration;
 use serde_json::json;
 
 use crate::{
@@ -57,15 +58,7 @@ impl Times {
 
 /// A time, or a duration before now: `30s`, `10m`, `2h`, `7d`.
 pub fn moment(text: &str, now: Timestamp) -> Option<Timestamp> {
-    let unit = match text.chars().next_back()? {
-        's' => 1,
-        'm' => 60,
-        'h' => 3_600,
-        'd' => 86_400,
-        _ => return text.parse().ok(),
-    };
-    let count: u32 = text[..text.len() - 1].parse().ok()?;
-    Some(now - Duration::from_secs(u64::from(count) * unit))
+    parse_duration(text).map(|ago| now - ago).or_else(|| text.parse().ok())
 }
 
 /// The id of a trace.

@@ -50,13 +50,13 @@ pub struct HubConfig {
     pub max_channels: u32,
     /// Longest text of a message to send, in bytes.
     pub max_text: usize,
-    /// How long traces and the logs of apps are kept.
+    /// Retention of traces and of the logs of apps; a trace goes with its message at the latest.
     pub trace_retention: Duration,
-    /// How long entries of the audit log are kept.
+    /// Retention of the audit log.
     pub audit_retention: Duration,
-    /// How long messages are kept.
+    /// Retention of messages with their deliveries, traces and files.
     pub message_retention: Duration,
-    /// How long the answer of a call with an idempotency key is kept.
+    /// Lifetime of idempotency keys and of the responses they return.
     pub idempotency_lifetime: Duration,
     /// Name of this node in bot statuses and leases; its id if empty.
     pub node_name: String,
@@ -77,9 +77,8 @@ pub struct HubConfig {
     pub sends_per_five_minutes: Option<u32>,
     /// A webhook is switched off after failing everything for this long.
     pub disable_failing_after: Duration,
-    /// How long a poll that is held by the network may end by itself at shutdown before it is cut: a cut poll can
-    /// lose what the network was just answering. With the announcement that polling ended it has to fit into five
-    /// seconds.
+    /// Time for a poll that the network holds to end by itself at shutdown before it is cut: a cut poll can lose the
+    /// response that the network was sending. At most [`drain`](Self::drain).
     pub poll_grace: Duration,
     /// WebSockets of channel clients and of apps on this node; further ones get `RATE_LIMITED`.
     pub max_sockets: usize,
@@ -159,7 +158,7 @@ impl Default for HubConfig {
     }
 }
 
-/// Limits on files; every one is a setting.
+/// Limits on files.
 #[derive(Debug, Clone)]
 pub struct MediaLimits {
     /// Largest file that is fetched from a network, in bytes.
@@ -170,7 +169,7 @@ pub struct MediaLimits {
     pub max_per_owner: u64,
     /// Bytes of files in memory while they are fetched, encrypted or uploaded; more wait.
     pub max_in_memory: usize,
-    /// How long a webhook waits for the files of a message that has no text.
+    /// Maximum wait of a webhook for the files of a message that has no text.
     pub webhook_wait: Duration,
     /// How long a link to a file works, at least.
     pub link_lifetime: Duration,

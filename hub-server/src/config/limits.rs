@@ -5,9 +5,12 @@ use hub_core::config::HubConfig;
 use super::{
     Reader,
     providers::read_providers,
-    values::{read_bots, read_connections, read_registration},
+    values::{number_in, read_bots, read_connections, read_registration, time_in},
 };
 use crate::rate_limit::RateLimitSettings;
+
+/// Upper bound of `max_text`: the `maxLength` of texts to send in the OpenAPI document.
+pub const MAX_TEXT: usize = 1 << 20;
 
 pub(super) fn hub(reader: &mut Reader, development: bool) -> HubConfig {
     let mut hub = HubConfig::default();
@@ -23,7 +26,31 @@ pub(super) fn hub(reader: &mut Reader, development: bool) -> HubConfig {
     let sends = reader.number("sends_per_five_minutes", "a number of messages, 0 for no limit");
     hub.sends_per_five_minutes = Some(sends);
     hub.providers = read_providers(reader);
+    amounts(reader, &mut hub);
+    times(reader, &mut hub);
     hub
+}
+
+/// Sizes and counts of the delivery path.
+fn amounts(reader: &mut Reader, hub: &mut HubConfig) {
+    hub.max_text = reader.value("max_text", number_in(1_000..=MAX_TEXT));
+    hub.max_outbox_per_peer = reader.value("max_outbox_per_peer", number_in(1..=10_000));
+    hub.max_jobs = reader.value("max_jobs", number_in(100..=1_000_000));
+    hub.max_in_flight = reader.value("max_in_flight", number_in(1..=10_000));
+    hub.max_ai_in_flight = reader.value("max_ai_in_flight", number_in(1..=1_000));
+}
+
+/// Retention, lifetimes and waits.
+fn times(reader: &mut Reader, hub: &mut HubConfig) {
+    hub.message_retention = reader.value("message_retention", time_in("1h", "3650d"));
+    hub.trace_retention = reader.value("trace_retention", time_in("1h", "3650d"));
+    hub.audit_retention = reader.value("audit_retention", time_in("1d", "3650d"));
+    hub.idempotency_lifetime = reader.value("idempotency_lifetime", time_in("1m", "30d"));
+    hub.outbox_lifetime = reader.value("outbox_lifetime", time_in("1m", "30d"));
+    hub.disable_failing_after = reader.value("disable_failing_after", time_in("1h", "365d"));
+    hub.media.webhook_wait = reader.value("webhook_wait", time_in("0s", "1m"));
+    hub.poll_grace = reader.value("poll_grace", time_in("0s", "1m"));
+    hub.drain = reader.value("drain", time_in("0s", "5m"));
 }
 
 /// Requests in a time, per kind.
@@ -37,5 +64,62 @@ pub(super) fn rates(reader: &mut Reader) -> RateLimitSettings {
         debug: rate("rate_debug"),
         bad_credentials: rate("rate_bad_credentials"),
         ..RateLimitSettings::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::load;
+
+    /// Each setting with a value that is not its default, one below and one above its range, and what the range is.
+    const CASES: [[&str; 5]; 14] = [
+        ["message_retention", "3d", "59m", "3651d", "from 1h to 3650d"],
+        ["trace_retention", "1d", "59m", "3651d", "from 1h to 3650d"],
+        ["audit_retention", "30d", "23h", "3651d", "from 1d to 3650d"],
+        ["idempotency_lifetime", "2h", "59s", "31d", "from 1m to 30d"],
+        ["outbox_lifetime", "2h", "59s", "31d", "from 1m to 30d"],
+        ["disable_failing_after", "1d", "59m", "366d", "from 1h to 365d"],
+        ["webhook_wait", "0s", "-1s", "61s", "from 0s to 1m"],
+        ["poll_grace", "2s", "2", "61s", "from 0s to 1m"],
+        ["drain", "20s", "ms", "301s", "from 0s to 5m"],
+        ["max_text", "2000", "999", "1048577", "from 1000 to 1048576"],
+        ["max_outbox_per_peer", "10", "0", "10001", "from 1 to 10000"],
+        ["max_jobs", "1000", "99", "1000001", "from 100 to 1000000"],
+        ["max_in_flight", "64", "0", "10001", "from 1 to 10000"],
+        ["max_ai_in_flight", "8", "0", "1001", "from 1 to 1000"],
+    ];
+
+    #[test]
+    fn every_limit_is_set_by_a_flag_a_variable_and_a_key() {
+        let default = load(&[], &[], None).unwrap().hub;
+        for [name, value, ..] in CASES {
+            let variable = format!("HUB_{}", name.to_uppercase());
+            let file = format!("{name} = \"{value}\"");
+            for config in [
+                load(&[(name, value)], &[], None),
+                load(&[], &[(&variable, value)], None),
+                load(&[], &[], Some(&file)),
+            ] {
+                let (before, after) = (format!("{default:#?}"), format!("{:#?}", config.unwrap().hub));
+                let changed: Vec<(&str, &str)> =
+                    before.lines().zip(after.lines()).filter(|(before, after)| before != after).collect();
+                let [(_, line)] = changed[..] else { panic!("{name} changes {changed:?}") };
+                assert!(line.trim().starts_with(&format!("{name}: ")), "{name} changes {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_limit_outside_its_range_is_refused_with_its_name_and_range() {
+        for [name, _, below, above, range] in CASES {
+            for value in [below, above, "many"] {
+                let problems = load(&[(name, value)], &[], None).unwrap_err().problems;
+                let flag = format!("--{}: ", name.replace('_', "-"));
+                assert!(
+                    problems.len() == 1 && problems[0].starts_with(&flag) && problems[0].contains(range),
+                    "{problems:?}"
+                );
+            }
+        }
     }
 }

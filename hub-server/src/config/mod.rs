@@ -4,7 +4,13 @@
 use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, str::FromStr};
 
 use hub_core::{
-    config::HubConfig, data_dir, egress::AllowRule, media::MediaConfig, secret::Secret, store::StoreConfig,
+    config::HubConfig,
+    data_dir,
+    egress::AllowRule,
+    media::MediaConfig,
+    network::ilink::TEXT_LIMITS,
+    secret::Secret,
+    store::StoreConfig,
 };
 use ipnet::IpNet;
 use url::Url;
@@ -24,14 +30,16 @@ mod warnings;
 
 use crate::{client::ProxyHeader, rate_limit::RateLimitSettings};
 pub use buckets::{BackupSettings, S3Service};
+pub use limits::MAX_TEXT;
 pub use report::Report;
 pub use schema::schema;
 pub use setting::{Origin, SETTINGS, Setting};
 pub use sources::Sources;
 use sources::{Findings, Given};
+pub use values::parse_duration;
 use values::{
-    check_admin, read_connections, read_egress_rule, read_key, read_listen, read_log, read_log_format,
-    read_networks, read_part_chars, read_proxy_header, read_public_url, read_range, read_url, reason,
+    check_admin, number_in, read_connections, read_egress_rule, read_key, read_listen, read_log,
+    read_log_format, read_networks, read_proxy_header, read_public_url, read_range, read_url, reason,
 };
 pub use warnings::{Warning, is_this_machine};
 
@@ -283,7 +291,7 @@ impl Config {
             networks: reader.value("network", read_networks),
             ilink_base_url: reader.url("ilink_base_url"),
             ilink_cdn_url: reader.url("ilink_cdn_url"),
-            text_part_chars: reader.value("text_part_chars", read_part_chars),
+            text_part_chars: reader.value("text_part_chars", number_in(TEXT_LIMITS[0]..=TEXT_LIMITS[1])),
             sim_listen: reader.number("sim_listen", "an address with a port"),
             sim_url: reader.url("sim_url"),
             egress_allow: reader.list("egress_allow", read_egress_rule),

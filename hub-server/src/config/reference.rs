@@ -12,7 +12,8 @@ const HEAD: &str = "\
 Generated from the program: `HUB_UPDATE_REFERENCE=1 cargo test --workspace --lib -- config::reference` regenerates this page.
 
 `data_dir` in `hub.toml` is `HUB_DATA_DIR` in the environment and `--data-dir` as a flag; a flag has priority over a variable, a variable over the
-file. A setting marked 🔑 has no flag. One marked 📄 can also be read from a file named by `…_FILE`, or by `…_file` in `hub.toml`, or from a
+file. `hub.toml` is the file of `--config` or `HUB_CONFIG`, otherwise the one in the working directory, otherwise `/etc/hub/hub.toml`. `demo` and `migrate` have the flags
+`--no-demo` and `--no-migrate`; a setting marked 🔑 has none. One marked 📄 can also be read from a file named by `…_FILE`, or by `…_file` in `hub.toml`, or from a
 systemd credential of its name. `hub-server config init` writes a file with all of them.
 ";
 

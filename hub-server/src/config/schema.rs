@@ -30,6 +30,7 @@ fn shape(setting: &Setting) -> Value {
     match setting.value {
         "true|false" => json!({ "type": "boolean" }),
         "COUNT" | "BYTES" | "PER_MINUTE" => json!({ "type": "integer", "minimum": 1 }),
+        "TIME" => json!({ "type": "string", "pattern": "^[0-9]+[smhd]$" }),
         list if list.ends_with(",…") => {
             json!({ "type": ["string", "array"], "items": { "type": "string" } })
         }

@@ -2,7 +2,11 @@ use hub_core::random::Random;
 
 use super::*;
 
-fn load(flags: &[(&str, &str)], env: &[(&str, &str)], file: Option<&str>) -> Result<Config, Problems> {
+pub(super) fn load(
+    flags: &[(&str, &str)],
+    env: &[(&str, &str)],
+    file: Option<&str>,
+) -> Result<Config, Problems> {
     let own = |pairs: &[(&str, &str)]| {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     };

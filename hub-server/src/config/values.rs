@@ -1,6 +1,12 @@
 //! Readers of single values; a refusal is half a sentence that follows the value.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    fmt::Display,
+    net::{IpAddr, SocketAddr},
+    ops::RangeInclusive,
+    str::FromStr,
+    time::Duration,
+};
 
 use hub_core::{
     Error, accounts::NewUser, config::Registration, data_dir, egress::AllowRule, network::ilink::TEXT_LIMITS,
@@ -35,6 +41,35 @@ pub(super) fn read_listen(text: &str) -> Result<Vec<SocketAddr>, String> {
     address.map_err(|_| "must be an address with a port, like 127.0.0.1:9800 or [::]:9800".to_owned())
 }
 
+/// Reads a whole number of a range.
+pub(super) fn number_in<T: FromStr + PartialOrd + Display>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> {
+    let rule = format!("must be a whole number from {} to {}", range.start(), range.end());
+    move |text| text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| rule.clone())
+}
+
+/// A length of time: a whole number and its unit, as in `90s`, `10m`, `24h` and `7d`.
+pub fn parse_duration(text: &str) -> Option<Duration> {
+    let unit = match text.chars().next_back()? {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => return None,
+    };
+    let count: u32 = text[..text.len() - 1].parse().ok()?;
+    Some(Duration::from_secs(u64::from(count) * unit))
+}
+
+/// Reads a length of time between two others.
+pub(super) fn time_in(least: &str, most: &str) -> impl Fn(&str) -> Result<Duration, String> {
+    let bound = |text| parse_duration(text).expect("the bounds are lengths of time");
+    let range = bound(least)..=bound(most);
+    let rule = format!("must be a time from {least} to {most}, like 90s, 10m, 24h or 7d");
+    move |text| parse_duration(text).filter(|time| range.contains(time)).ok_or_else(|| rule.clone())
+}
+
 pub(super) fn read_connections(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| "must be a number of connections from 1 on".to_owned())
@@ -43,12 +78,6 @@ pub(super) fn read_connections(text: &str) -> Result<usize, String> {
 pub(super) fn read_bots(text: &str) -> Result<u32, String> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| "must be a number of bots from 1 on".to_owned())
-}
-
-pub(super) fn read_part_chars(text: &str) -> Result<usize, String> {
-    let [least, most] = TEXT_LIMITS;
-    let chars = text.parse().ok().filter(|chars| (least..=most).contains(chars));
-    chars.ok_or_else(|| format!("must be from {least} to {most}"))
 }
 
 pub(super) fn read_egress_rule(part: &str) -> Result<Vec<AllowRule>, String> {

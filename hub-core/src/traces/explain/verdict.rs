@@ -90,7 +90,7 @@ fn without_trace(facts: &Facts) -> Judged {
                 "There is no trace of the message in the channel {}: traces are deleted after a while.",
                 channel.name
             ),
-            "Ask the sender to write again. A hub keeps traces for 7 days unless `trace_retention` of its configuration differs.",
+            "Ask the sender to write again. A hub keeps traces for 7 days unless its setting `trace_retention` differs.",
         ),
     }
 }

@@ -11,7 +11,10 @@ use poem_openapi::{
 };
 use serde_json::Value;
 
-use crate::wire::{FormTexts, Secret, Text};
+use crate::{
+    config::MAX_TEXT,
+    wire::{FormTexts, Secret, Text},
+};
 
 /// Kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
@@ -40,9 +43,9 @@ pub struct BotSend {
     /// Kind; `text` if absent. For a file, its content decides.
     #[oai(rename = "type")]
     pub kind: Option<MediaKind>,
-    /// The text; the caption of a file. The hub accepts `max_text` bytes of UTF-8, 64 KiB by default; `maxLength` is
-    /// the upper bound of that setting.
-    pub content: Option<Text<0, 1_048_576>>,
+    /// The text; the caption of a file. The hub accepts as many bytes of UTF-8 as its setting `max_text` says, 64 KiB
+    /// by default; `maxLength` is the upper bound of that setting.
+    pub content: Option<Text<0, MAX_TEXT>>,
     /// Public URL from which the hub downloads the file: at most 50 MiB within 30 seconds, without redirects.
     pub url: Option<Text<0, 8192>>,
     /// A file as base64, optionally after `data:…;base64,`.

@@ -11,7 +11,10 @@ use hub_core::{
 use poem_openapi::{Enum, Object, types::Example};
 
 use super::views::Direction;
-use crate::wire::{BindId, Checked, Digits, FormTexts, NetworkName, Number, Secret, Text, Time};
+use crate::{
+    config::MAX_TEXT,
+    wire::{BindId, Checked, Digits, FormTexts, NetworkName, Number, Secret, Text, Time},
+};
 
 /// How long a confirm waits by default.
 const DEFAULT_WAIT: Duration = Duration::from_secs(25);
@@ -114,9 +117,9 @@ impl SendMedia {
 pub struct SendMessage {
     /// Recipient; the owner of the network account if absent.
     pub to_user_id: Option<Checked<1, 200>>,
-    /// The text; required without a file. The hub accepts `max_text` bytes of UTF-8, 64 KiB by default; `maxLength`
-    /// is the upper bound of that setting. A long text is sent in several parts, each of which counts as a send.
-    pub content: Option<Text<0, 1_048_576>>,
+    /// The text; required without a file. The hub accepts as many bytes of UTF-8 as its setting `max_text` says, 64 KiB
+    /// by default; `maxLength` is the upper bound of that setting. A long text is sent in several parts, each of which counts as a send.
+    pub content: Option<Text<0, MAX_TEXT>>,
     /// A file; it counts as a separate send and is shown after the text.
     pub media: Option<SendMedia>,
     /// Context token of a received message. It is used if it belongs to a recent message of the recipient; otherwise,

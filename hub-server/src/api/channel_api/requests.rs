@@ -8,6 +8,7 @@ use poem_openapi::{Enum, Object, types::Example};
 use super::ticket;
 use crate::{
     api::bots::{SendMedia, TextFormat},
+    config::MAX_TEXT,
     wire::{FormTexts, Secret, Text},
 };
 
@@ -32,11 +33,11 @@ pub struct ChannelSend {
     pub to_user_id: Option<Text<0, 1024>>,
     /// Alias of `to_user_id`, in the older dialect.
     pub recipient: Option<Text<0, 1024>>,
-    /// The text. The hub accepts `limits.text_bytes` bytes of UTF-8, 64 KiB by default; `maxLength` is the upper bound
-    /// of that setting. A long text is sent in several parts, each of which counts as a send.
-    pub content: Option<Text<0, 1_048_576>>,
+    /// The text. The hub accepts `limits.text_bytes` bytes of UTF-8, its setting `max_text`, 64 KiB by default;
+    /// `maxLength` is the upper bound of that setting. A long text is sent in several parts, each of which counts as a send.
+    pub content: Option<Text<0, MAX_TEXT>>,
     /// Alias of `content`, in the older dialect.
-    pub text: Option<Text<0, 1_048_576>>,
+    pub text: Option<Text<0, MAX_TEXT>>,
     /// A file; it counts as a separate send and is shown after the text.
     pub media: Option<SendMedia>,
     /// Context token of a received message. It is used if it belongs to a recent message of the recipient; otherwise,

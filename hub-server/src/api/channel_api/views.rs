@@ -163,7 +163,7 @@ pub struct ChannelConfig {
 /// Limits of the hub.
 #[derive(Debug, Object)]
 pub struct ChannelLimits {
-    /// Maximum text of a message, in bytes.
+    /// Maximum text of a message, in bytes: the setting `max_text`.
     pub text_bytes: u64,
     /// Maximum frame of a client, in bytes.
     pub frame_bytes: u64,

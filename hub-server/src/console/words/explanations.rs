@@ -124,7 +124,7 @@ pub(super) static ZH: &[(&str, &str)] = &[
         "频道只接收创建之后的消息；请发送者再写一次。",
     ),
     (
-        "Ask the sender to write again. A hub keeps traces for 7 days unless `trace_retention` of its configuration differs.",
+        "Ask the sender to write again. A hub keeps traces for 7 days unless its setting `trace_retention` differs.",
         "请发送者再写一次。追踪默认保留 7 天，由配置项 `trace_retention` 决定。",
     ),
     ("Connect a client, or set a webhook: {}.", "连接一个客户端，或设置 Webhook：[0]。"),
