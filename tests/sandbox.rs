@@ -7,3 +7,4 @@ mod confinement;
 mod generated;
 mod stage;
 mod together;
+mod unfiltered;

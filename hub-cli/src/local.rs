@@ -9,7 +9,6 @@ use hub_core::{
     egress::{AllowRule, Egress, EgressConfig},
     network::ilink::{IlinkConfig, IlinkNetwork},
     random::Random,
-    sandbox::{SandboxConfig, WorkerProgram},
     store::StoreConfig,
     time::Clock,
 };
@@ -119,7 +118,7 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
         .store(settings.store.clone())
         .media(settings.media.clone())
         .secret_key(key)
-        .sandbox(SandboxConfig::of(WorkerProgram::SelfExe))
+        .sandbox(settings.sandbox.clone())
         .egress(egress_config)
         .clock(clock.clone())
         .random(random.clone());

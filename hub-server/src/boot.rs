@@ -13,7 +13,6 @@ use hub_core::{
         sim::{SimConfig, Simulator},
     },
     random::Random,
-    sandbox::{SandboxConfig, WorkerProgram},
     secret::Secret,
     time::Clock,
 };
@@ -76,7 +75,7 @@ pub async fn open(config: &Config, public_url: &Url, own_listeners: Vec<SocketAd
         .secret_key(key)
         .media(config.media.clone())
         .egress(egress)
-        .sandbox(SandboxConfig::of(WorkerProgram::SelfExe))
+        .sandbox(config.sandbox.clone())
         .config(settings)
         .clock(clock.clone())
         .random(random.clone());

@@ -277,6 +277,13 @@ async fn up(config: &Config) -> Result<Running, Failure> {
             }
         });
     }
+    let sandbox = booted.hub.context().sandbox.clone();
+    background.spawn("sandbox probe", async move {
+        // A worker that does not start is the failure of the plugin that needs one.
+        if let Err(fault) = sandbox.probe().await {
+            tracing::debug!(%fault, "the sandbox cannot be probed");
+        }
+    });
     let endpoint = app(booted.hub.clone(), settings.clone());
     if let Some(descriptors) = serve::descriptors().filter(|count| *count < config.max_connections) {
         let wanted = config.max_connections;

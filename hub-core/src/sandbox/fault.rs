@@ -12,6 +12,12 @@ pub enum SandboxFault {
     /// script: [`ErrorKind::Crash`](super::ErrorKind::Crash).
     #[error("the plugin's process ended: {0}")]
     Crashed(String),
+    /// The system calls of workers cannot be filtered, and have to be.
+    #[error(
+        "plugins do not run: this system cannot filter their system calls; \
+         sandbox_filter = \"optional\" runs them without the filter"
+    )]
+    Unfiltered,
     /// No worker can be started.
     #[error("plugins cannot run: {0}")]
     Unavailable(String),
@@ -26,6 +32,7 @@ impl SandboxFault {
         match self {
             Self::Busy => "sandbox_busy",
             Self::Crashed(_) => "sandbox_crash",
+            Self::Unfiltered => "sandbox_unfiltered",
             Self::Unavailable(_) => "sandbox_unavailable",
             Self::Closed => "sandbox_closed",
         }

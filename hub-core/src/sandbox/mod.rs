@@ -11,8 +11,9 @@
 //! A plugin is an ES module: strict code, no imports, and no way to make code from text, since the context it runs in
 //! has no compiler. Its bytecode is made in the worker, from the source, and never leaves it.
 //!
-//! On Linux a worker may make no system call but those for memory, threads, clocks and its pipes; elsewhere it has
-//! limits and an empty environment only.
+//! On Linux a worker may make no system call but those for memory, threads, clocks and its pipes. Where this filter
+//! cannot be installed, on another system or under a strict container profile, a worker has limits and an empty
+//! environment only, and no plugin runs unless [`SandboxConfig::filter`] is [`CallFilter::Optional`].
 //!
 //! | what | cap | at the cap |
 //! |---|---|---|
@@ -38,6 +39,7 @@ mod frame;
 mod gate;
 mod hook;
 mod in_process;
+mod launcher;
 mod lockdown;
 mod pool;
 mod process;
@@ -52,10 +54,12 @@ pub use self::{
     frame::Malformed,
     gate::{FetchAnswer, FetchCall, FetchGate, NoFetch},
     hook::*,
+    launcher::{CallFilter, Confinement},
     tokens::{Token, tokens},
     worker::run_worker_if_asked,
 };
 use self::{
+    launcher::Launcher,
     pool::{Joined, Offer, Pool, Turn},
     process::Worker,
 };
@@ -87,6 +91,8 @@ pub enum WorkerProgram {
 pub struct SandboxConfig {
     /// Which program the workers are.
     pub worker: WorkerProgram,
+    /// Whether plugins run where system calls cannot be filtered.
+    pub filter: CallFilter,
     /// Runs at a time; each worker is a process. They are started when they are needed.
     pub workers: usize,
     /// Runs that may wait; one tenant has a quarter of the places.
@@ -94,10 +100,10 @@ pub struct SandboxConfig {
 }
 
 impl Default for SandboxConfig {
-    /// No program; as many workers as processors, at least 2; 256 places.
+    /// No program; the filter is required; as many workers as processors, at least 2; 256 places.
     fn default() -> Self {
         let workers = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
-        Self { worker: WorkerProgram::None, workers, queue: 256 }
+        Self { worker: WorkerProgram::None, filter: CallFilter::Required, workers, queue: 256 }
     }
 }
 
@@ -111,7 +117,7 @@ impl SandboxConfig {
 /// Makes the runs of plugins. Clones share the workers.
 #[derive(Debug, Clone)]
 pub struct Sandbox {
-    program: Arc<WorkerProgram>,
+    launcher: Arc<Launcher>,
     pool: Arc<Pool>,
     clock: Clock,
     /// What starts spare workers.
@@ -121,8 +127,9 @@ pub struct Sandbox {
 impl Sandbox {
     /// A sandbox; workers are started when they are needed.
     pub fn new(config: SandboxConfig, clock: Clock) -> Self {
-        let SandboxConfig { worker, workers, queue } = config;
-        Self { program: Arc::new(worker), pool: Pool::new(workers, queue), clock, tasks: Tasks::new() }
+        let SandboxConfig { worker, filter, workers, queue } = config;
+        let launcher = Arc::new(Launcher::new(worker, filter));
+        Self { launcher, pool: Pool::new(workers, queue), clock, tasks: Tasks::new() }
     }
 
     /// Makes one run: waits for a worker, calls the hook, makes its fetches. What the plugin does wrong is in the
@@ -143,6 +150,22 @@ impl Sandbox {
         self.work(tenant, source, None, &NoFetch).await.map(|outcome| outcome.error)
     }
 
+    /// Starts a worker to learn how plugins are confined, and ends it. The log has what an operator has to know.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn probe(&self) -> Result<(), SandboxFault> {
+        if self.launcher.runs_in_process() {
+            return Ok(());
+        }
+        self.launcher.start(&self.clock).await.map(drop)
+    }
+
+    /// How plugins are confined, as the worker that was started last reported.
+    pub fn confinement(&self) -> Confinement {
+        self.launcher.confinement()
+    }
+
     /// Turns away who waits and ends the workers; those at work end after their run.
     pub fn close(&self) {
         self.pool.close();
@@ -160,9 +183,7 @@ impl Sandbox {
         input: Option<Arc<HookInput>>,
         gate: &dyn FetchGate,
     ) -> Result<HookOutcome, SandboxFault> {
-        if *self.program == WorkerProgram::None {
-            return Err(SandboxFault::Unavailable("no worker program is configured".to_owned()));
-        }
+        self.launcher.check()?;
         let queued = self.clock.now();
         let together = input.as_ref().filter(|input| input.may_run_together());
         let mut offer = together.map(|input| Offer { source: source.hash(), input: Arc::clone(input) });
@@ -176,7 +197,7 @@ impl Sandbox {
             }
         };
         let (mut began, mut well) = (self.clock.now(), true);
-        let mut made = if *self.program == WorkerProgram::InProcessTrustedOnly {
+        let mut made = if self.launcher.runs_in_process() {
             in_process::run(source.clone(), input.map(Arc::unwrap_or_clone), gate).await
         } else {
             let mut worker = self.worker(source).await?;
@@ -231,10 +252,10 @@ impl Sandbox {
     /// Starts a worker to replace a lost one, so that the next run need not wait for it.
     fn start_spare(&self) {
         let Some(start) = self.pool.spare() else { return };
-        let (program, clock) = (Arc::clone(&self.program), self.clock.clone());
+        let (launcher, clock) = (Arc::clone(&self.launcher), self.clock.clone());
         self.tasks.spawn("spare plugin worker", async move {
             // When it cannot be started, the next run finds out why.
-            if let Ok(worker) = Worker::start(&program, &clock).await {
+            if let Ok(worker) = launcher.start(&clock).await {
                 start.done(worker);
             }
         });
@@ -248,7 +269,7 @@ impl Sandbox {
                 return Ok(worker);
             }
         }
-        Worker::start(&self.program, &self.clock).await
+        self.launcher.start(&self.clock).await
     }
 }
 

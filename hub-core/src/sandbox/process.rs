@@ -1,12 +1,6 @@
 //! A worker, as the hub sees it.
 
-use std::{
-    borrow::Cow,
-    collections::HashSet,
-    io,
-    process::{ExitStatus, Stdio},
-    time::Duration,
-};
+use std::{borrow::Cow, collections::HashSet, io, process::ExitStatus, time::Duration};
 
 use bytes::{Buf as _, BytesMut};
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
@@ -16,7 +10,7 @@ use tokio::{
 };
 
 use super::{
-    Deadline, SandboxFault, WORKER_ARGUMENT, WorkerProgram,
+    Deadline, SandboxFault,
     frame::{self, FRAME_TIME, FromWorker, MAX_FROM_WORKER, MAX_TO_WORKER, Malformed, ToWorker},
     gate::{FetchGate, NoFetch},
     hook::{ErrorKind, HookInput, HookOutcome, Limits, MAX_FETCHES, ScriptError, Source},
@@ -50,6 +44,8 @@ pub(super) struct Worker {
     /// Sources it was given.
     known: HashSet<[u8; 32]>,
     runs: u32,
+    /// Whether its system calls are filtered.
+    filtered: bool,
     /// Whether it waits for work.
     ready: bool,
     /// Whether it may be used again.
@@ -58,14 +54,15 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Starts one.
-    pub(super) async fn start(program: &WorkerProgram, clock: &Clock) -> Result<Self, SandboxFault> {
+    pub(super) async fn start(mut command: Command, clock: &Clock) -> Result<Self, SandboxFault> {
         let unavailable = |error: io::Error| SandboxFault::Unavailable(error.to_string());
-        let mut child = command(program)?.spawn().map_err(unavailable)?;
+        let mut child = command.spawn().map_err(unavailable)?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(SandboxFault::Unavailable("it has no pipes".to_owned()));
         };
         let (known, output) = (HashSet::new(), Frames { source: output, buffer: BytesMut::new() });
-        let mut worker = Self { child, input, output, known, runs: 0, ready: false, sound: true };
+        let mut worker =
+            Self { child, input, output, known, runs: 0, filtered: false, ready: false, sound: true };
         worker.get_ready(clock).await?;
         Ok(worker)
     }
@@ -75,6 +72,11 @@ impl Worker {
         self.sound
             && self.runs < MAX_RUNS
             && (self.known.len() < MAX_SOURCES || self.known.contains(&source.hash()))
+    }
+
+    /// Whether its system calls are filtered.
+    pub(super) fn is_filtered(&self) -> bool {
+        self.filtered
     }
 
     /// Its process, while that lives.
@@ -94,10 +96,7 @@ impl Worker {
         }
         match clock.timeout(READY, self.output.next()).await {
             Some(Ok(FromWorker::Ready { filtered })) => {
-                if !filtered && cfg!(target_os = "linux") && self.runs == 0 {
-                    tracing::warn!("this system has no filter for system calls; plugins run without it");
-                }
-                self.ready = true;
+                (self.filtered, self.ready) = (filtered, true);
                 Ok(())
             }
             Some(Ok(_)) => Err(self.terminate("it did not wait for work", clock).await.fault),
@@ -297,34 +296,6 @@ impl Ended {
 /// A run without an outcome.
 fn failed(deadline: Deadline, error: ScriptError) -> HookOutcome {
     HookOutcome { error: Some(error), duration: deadline.elapsed(), ..HookOutcome::default() }
-}
-
-fn command(program: &WorkerProgram) -> Result<Command, SandboxFault> {
-    let path = match program {
-        // This file, also after an upgrade replaced it.
-        WorkerProgram::SelfExe if cfg!(target_os = "linux") => "/proc/self/exe".into(),
-        WorkerProgram::SelfExe => {
-            std::env::current_exe().map_err(|error| SandboxFault::Unavailable(error.to_string()))?
-        }
-        WorkerProgram::Path(path) => path.clone(),
-        WorkerProgram::None | WorkerProgram::InProcessTrustedOnly => {
-            return Err(SandboxFault::Unavailable("no worker program is configured".to_owned()));
-        }
-    };
-    let mut command = Command::new(path);
-    command
-        .arg(WORKER_ARGUMENT)
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
-    // Elsewhere than on Linux the time zone file can be read.
-    if cfg!(not(target_os = "linux")) {
-        command.env("TZ", "UTC");
-    }
-    Ok(command)
 }
 
 /// Frames as they arrive. What was read of one is kept when the reading is given up.

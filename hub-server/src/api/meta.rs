@@ -1,6 +1,6 @@
 //! Endpoints of the process: liveness and readiness.
 
-use hub_core::{Error, ErrorCode, Hub};
+use hub_core::{Error, ErrorCode, Hub, sandbox::Confinement};
 use poem::web::Data;
 use poem_openapi::{Enum, Object, OpenApi};
 
@@ -19,6 +19,26 @@ pub struct MetaApi;
 pub struct Health {
     /// Always `ok`; any other state is an error response.
     pub status: HealthStatus,
+}
+
+/// What the process can do.
+#[derive(Debug, Object)]
+#[oai(skip_serializing_if_is_none)]
+pub struct Readiness {
+    /// Always `ok`; any other state is an error response.
+    pub status: HealthStatus,
+    /// What is wrong with the process in which plugins run; absent if nothing is. Everything else works.
+    pub plugins: Option<PluginsHealth>,
+}
+
+/// What is wrong with the process in which plugins run.
+#[derive(Debug, Clone, Copy, Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum PluginsHealth {
+    /// Plugins do not run: their system calls cannot be filtered, and the setting `sandbox_filter` requires it.
+    Refused,
+    /// Plugins run although their system calls cannot be filtered.
+    Unfiltered,
 }
 
 /// State of the process.
@@ -43,9 +63,10 @@ impl MetaApi {
     /// Reports whether requests can be served
     ///
     /// For a load balancer: `UNAVAILABLE` while the process drains, the database does not answer, or a lease
-    /// on a bot was not renewed in time.
+    /// on a bot was not renewed in time. Plugins that do not run, or run without a filter of system calls, are a detail
+    /// of the response.
     #[oai(path = "/readyz", method = "get", operation_id = "getReadiness")]
-    async fn readiness(&self, hub: Data<&Hub>, settings: Data<&AppSettings>) -> ApiResult<Health> {
+    async fn readiness(&self, hub: Data<&Hub>, settings: Data<&AppSettings>) -> ApiResult<Readiness> {
         let unavailable = |why: &'static str| Error::new(ErrorCode::Unavailable, why);
         if settings.draining.is_cancelled() {
             return Err(unavailable("the hub is shutting down").into());
@@ -60,6 +81,11 @@ impl MetaApi {
                 unavailable("the leases on bots were not renewed in time; nothing is delivered").into()
             );
         }
-        ok(Health { status: HealthStatus::Ok })
+        let plugins = match hub.context().sandbox.confinement() {
+            Confinement::Refused => Some(PluginsHealth::Refused),
+            Confinement::Unfiltered => Some(PluginsHealth::Unfiltered),
+            Confinement::Filtered | Confinement::Unknown => None,
+        };
+        ok(Readiness { status: HealthStatus::Ok, plugins })
     }
 }

@@ -9,6 +9,7 @@ use hub_core::{
     egress::AllowRule,
     media::MediaConfig,
     network::ilink::TEXT_LIMITS,
+    sandbox::{SandboxConfig, WorkerProgram},
     secret::Secret,
     store::StoreConfig,
 };
@@ -38,7 +39,7 @@ pub use sources::Sources;
 use sources::{Findings, Given};
 pub use values::parse_duration;
 use values::{
-    check_admin, number_in, read_connections, read_egress_rule, read_key, read_listen, read_log,
+    check_admin, number_in, read_connections, read_egress_rule, read_filter, read_key, read_listen, read_log,
     read_log_format, read_networks, read_proxy_header, read_public_url, read_range, read_url, reason,
 };
 pub use warnings::{Warning, is_this_machine};
@@ -103,6 +104,8 @@ pub struct Config {
     pub proxy_header: ProxyHeader,
     /// Settings of the domain.
     pub hub: HubConfig,
+    /// Where plugins run.
+    pub sandbox: SandboxConfig,
     /// The first administrator.
     pub admin: Option<(String, Secret)>,
     /// The key from a setting; absent means: the file in the data folder.
@@ -271,7 +274,9 @@ impl Config {
             && public_url.as_ref().is_none_or(|url| url.scheme() != "https");
         let network = if development { "sim" } else { "ilink" };
         let data_dir = data_dir::default_path(|name| env.get(name).cloned()).display().to_string();
-        let dynamic = [("network", network.to_owned()), ("data_dir", data_dir)];
+        let filter = if development { "optional" } else { "required" };
+        let dynamic =
+            [("network", network.to_owned()), ("data_dir", data_dir), ("sandbox_filter", filter.to_owned())];
         reader.defaults.extend(dynamic.map(|(name, default)| (name.to_owned(), default)));
         let data_dir = PathBuf::from(reader.text("data_dir"));
         let store = reader
@@ -298,6 +303,10 @@ impl Config {
             trusted_proxies: reader.list("trusted_proxies", read_range),
             proxy_header: reader.value("proxy_header", read_proxy_header),
             hub: limits::hub(reader, development),
+            sandbox: SandboxConfig {
+                filter: reader.value("sandbox_filter", read_filter),
+                ..SandboxConfig::of(WorkerProgram::SelfExe)
+            },
             admin: read_admin(reader),
             secret_key: read_secret_key(reader),
             log: reader.value("log", read_log),

@@ -78,6 +78,12 @@ pub const SETTINGS: &[Setting] = &[
     plain("sim_listen", "ADDR:PORT", "Address of the control API of the built-in simulator"),
     plain("sim_url", "URL", "Simulator in another process, instead of the built-in one"),
     plain("egress_allow", "RULE,…", "Private targets that outbound requests may reach: ranges and host:port"),
+    plain(
+        "sandbox_filter",
+        "required|optional",
+        "Filter of the system calls of plugins: without it no plugin runs, or they do; \
+         default: optional in development mode",
+    ),
     plain("trusted_proxies", "RANGE,…", "Trusted reverse proxies, which report the client address"),
     plain(
         "proxy_header",

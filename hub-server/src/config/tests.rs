@@ -1,4 +1,4 @@
-use hub_core::random::Random;
+use hub_core::{random::Random, sandbox::CallFilter};
 
 use super::*;
 
@@ -169,6 +169,8 @@ fn development_mode_is_loopback_without_https() {
         let config = load(&[], &env, None).unwrap();
         assert_eq!(config.hub.setup_token_required, !config.development);
         assert_eq!(config.networks, Networks { sim: config.development, ilink: !config.development });
+        let is_optional = config.sandbox.filter == CallFilter::Optional;
+        assert_eq!(is_optional, config.development, "authors run plugins on any system");
         config.development
     };
     assert!(mode("localhost:9800", None));

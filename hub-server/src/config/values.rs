@@ -9,7 +9,7 @@ use std::{
 };
 
 use hub_core::{
-    Error, accounts::NewUser, config::Registration, data_dir, egress::AllowRule, network::ilink::TEXT_LIMITS,
+    Error, accounts::NewUser, config::Registration, data_dir, egress::AllowRule, sandbox::CallFilter,
     secret::Secret,
 };
 use ipnet::IpNet;
@@ -106,6 +106,14 @@ pub(super) fn read_proxy_header(text: &str) -> Result<ProxyHeader, String> {
         "x-forwarded-for" => Ok(ProxyHeader::XForwardedFor),
         "forwarded" => Ok(ProxyHeader::Forwarded),
         _ => Err("must be x-forwarded-for or forwarded".to_owned()),
+    }
+}
+
+pub(super) fn read_filter(text: &str) -> Result<CallFilter, String> {
+    match text {
+        "required" => Ok(CallFilter::Required),
+        "optional" => Ok(CallFilter::Optional),
+        _ => Err("must be required or optional".to_owned()),
     }
 }
 

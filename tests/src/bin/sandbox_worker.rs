@@ -1,5 +1,6 @@
 //! The worker program of the tests, since a test binary cannot be one itself; and what the tests ask of a process of
-//! its own: `inspect` says what a worker holds, `grow` how much memory a hub takes for thousands of runs.
+//! its own: `inspect` says what a worker holds, `grow` how much memory a hub takes for thousands of runs, and
+//! `without-filter PROGRAM …` becomes a program that cannot filter system calls.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a part of the tests")]
 
 use std::{collections::BTreeMap, fs, time::Duration};
@@ -19,6 +20,10 @@ const RUNS: usize = 10_000;
 fn main() {
     sandbox::run_worker_if_asked();
     let mode = std::env::args().nth(1);
+    #[cfg(target_os = "linux")]
+    if mode.as_deref() == Some("without-filter") {
+        without_filter();
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         match mode.as_deref() {
@@ -27,6 +32,25 @@ fn main() {
             other => panic!("{other:?}"),
         }
     });
+}
+
+/// Denies the system call `seccomp` to this process and its children, as a strict container profile does, and becomes the
+/// program of the arguments.
+#[cfg(target_os = "linux")]
+fn without_filter() {
+    use std::os::unix::process::CommandExt as _;
+
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
+
+    let deny = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    let arch = TargetArch::try_from(std::env::consts::ARCH).unwrap();
+    let rules = [(libc::SYS_seccomp, Vec::new())].into();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, deny, arch).unwrap();
+    let filter: BpfProgram = filter.try_into().unwrap();
+    seccompiler::apply_filter(&filter).unwrap();
+    let mut arguments = std::env::args_os().skip(2);
+    let program = arguments.next().unwrap();
+    panic!("{}", std::process::Command::new(program).args(arguments).exec());
 }
 
 fn sandbox() -> Sandbox {

@@ -9,7 +9,7 @@ use hub_core::{
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    plugins::run::{Mock, metadata, sandbox},
+    plugins::run::{Mock, close, metadata, note_confinement, sandbox},
     read_file,
 };
 use crate::{
@@ -94,7 +94,7 @@ async fn try_hook(
         return Ok(Exit::Done);
     }
     let tried = once().await?;
-    sandbox.close();
+    close(&sandbox, &cx.printer);
     cx.printer.one(tried.document, &tried.text)?;
     Ok(tried.exit)
 }
@@ -125,6 +125,7 @@ async fn try_once(
     let source = run.script.clone();
     let gate = hosts.gate(&manifest, &run.url)?;
     let debugged = debug_with(sandbox, "cli", run, &manifest, &gate).await?;
+    note_confinement(sandbox, printer);
     let draw = |debugged: &Debugged| view::draw(&input.script, &source, &manifest, debugged, printer);
     let mut tried = Tried { document: debugged.document(), text: draw(&debugged), exit: Exit::Done };
     if debugged.error.is_some() {

@@ -9,7 +9,7 @@ use hub_core::{
 };
 use serde_json::Value;
 
-use super::{Hosts, metadata, read_file, sandbox, view};
+use super::{Hosts, close, metadata, note_confinement, read_file, sandbox, view};
 use crate::{
     args::DebugInput, ask, commands::plugins::run::changes, exit::Failure, printer::Printer, screen,
 };
@@ -49,6 +49,7 @@ pub async fn run(input: &DebugInput, message: Value, printer: &Printer) -> Resul
             state: None,
         };
         let debugged = debug_with(&sandbox, "cli", run, &manifest, &gate).await?;
+        note_confinement(&sandbox, printer);
         printer.one(Value::Null, &answer(&debugged, logged, replied, printer))?;
         if debugged.error.is_none() {
             (logged, replied) = (debugged.logs.len(), debugged.replies.len());
@@ -57,7 +58,7 @@ pub async fn run(input: &DebugInput, message: Value, printer: &Printer) -> Resul
             history.push(line);
         }
     }
-    sandbox.close();
+    close(&sandbox, printer);
     Ok(())
 }
 

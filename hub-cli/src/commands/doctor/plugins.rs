@@ -1,7 +1,7 @@
 //! Whether plugins run: the sandbox itself, and every installed version.
 
 use hub_core::{
-    sandbox::{Sandbox, Source},
+    sandbox::{CallFilter, Confinement, Sandbox, SandboxFault, Source},
     store::{StoreConfig, Upkeep},
 };
 
@@ -16,7 +16,7 @@ pub async fn check(subject: &Subject<'_>) -> Vec<Outcome> {
         return Vec::new();
     }
     let sandbox = sandbox();
-    let mut outcomes = vec![limits(&sandbox).await];
+    let mut outcomes = vec![limits(&sandbox, subject.config.sandbox.filter).await];
     if subject.wants("plugins.compile") {
         outcomes.push(compile(subject, &sandbox).await);
     }
@@ -24,16 +24,32 @@ pub async fn check(subject: &Subject<'_>) -> Vec<Outcome> {
     outcomes
 }
 
-/// A worker that starts has confined itself: otherwise it exits.
-async fn limits(sandbox: &Sandbox) -> Outcome {
+/// A worker that starts has confined itself, except for the filter of system calls: otherwise it exits.
+async fn limits(sandbox: &Sandbox, filter: CallFilter) -> Outcome {
     let id = "sandbox.limits";
     match sandbox.check("doctor", &Source::new(PROBE)).await {
+        Ok(None) if sandbox.confinement() == Confinement::Unfiltered => unfiltered(id, filter),
         Ok(None) => Outcome::ok(id, "plugins run in a separate process"),
         Ok(Some(error)) => {
             Outcome::failed(id, format!("the sandbox rejects a valid plugin: {}", error.message))
         }
         Err(fault) => Outcome::failed(id, format!("plugins cannot run: {fault}"))
             .advise("check the seccomp profile and the process limits of the container or unit"),
+    }
+}
+
+/// What the server does on this system, where plugins cannot be confined completely.
+fn unfiltered(id: &str, filter: CallFilter) -> Outcome {
+    match filter {
+        CallFilter::Required => Outcome::failed(id, SandboxFault::Unfiltered.to_string()).advise(
+            "run it on Linux, with a seccomp profile of the container or unit that allows the system call seccomp;\n\
+             or sandbox_filter = \"optional\"",
+        ),
+        CallFilter::Optional => Outcome::warning(
+            id,
+            "plugins run in a separate process without a filter of system calls, which this system cannot install",
+        )
+        .advise("sandbox_filter = \"required\" runs no plugin then"),
     }
 }
 

@@ -56,7 +56,7 @@ pub async fn run(args: &PluginsTestArgs, printer: &Printer) -> Result<Exit, Fail
             "duration_ms": took,
         }));
     }
-    sandbox.close();
+    run::close(&sandbox, printer);
     let columns = &["CASE", "RESULT", "TOOK", "DIFFERENCES"];
     printer.list(List { columns, rows, items, empty: "no cases", ..List::default() })?;
     Ok(if failed { Exit::CheckFailed } else { Exit::Done })

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{fix, read_file, rules, sarif};
 use crate::{
     args::{LintFormat, PluginsLintArgs},
-    commands::plugins::run::sandbox,
+    commands::plugins::run::{close, sandbox},
     exit::{Exit, Failure},
     printer::{List, Printer},
     screen,
@@ -32,7 +32,7 @@ pub async fn run(args: &PluginsLintArgs, printer: &Printer) -> Result<Exit, Fail
         }
         found.extend(rules::check(&sandbox, file, &source).await?);
     }
-    sandbox.close();
+    close(&sandbox, printer);
     if args.format == LintFormat::Sarif {
         let document = sarif::document(&found);
         let text = serde_json::to_string_pretty(&document).unwrap_or_default();

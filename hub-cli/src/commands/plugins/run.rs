@@ -1,6 +1,6 @@
 //! Runs a hook of a plugin in the sandbox of the server, with its limits; the outcome as text.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Once};
 
 use hub_core::{
     plugins::{
@@ -8,7 +8,7 @@ use hub_core::{
         debug::{DebugResponse, DebugRun, Debugged, debug, sample_message},
         diff, manifest,
     },
-    sandbox::{PluginRequest, Sandbox, SandboxConfig, WorkerProgram},
+    sandbox::{CallFilter, Confinement, PluginRequest, Sandbox, SandboxConfig, WorkerProgram},
     time::Clock,
 };
 use serde::Deserialize;
@@ -46,9 +46,34 @@ pub fn payload(given: Value) -> Value {
     payload
 }
 
-/// A sandbox with processes of this program.
+/// A sandbox with processes of this program, for plugins of the caller: they also run where their system calls cannot be
+/// filtered, as on a Mac.
 pub fn sandbox() -> Sandbox {
-    Sandbox::new(SandboxConfig::of(WorkerProgram::SelfExe), Clock::system())
+    Sandbox::new(own_plugins(), Clock::system())
+}
+
+/// The settings of [`sandbox`].
+pub fn own_plugins() -> SandboxConfig {
+    SandboxConfig { filter: CallFilter::Optional, ..SandboxConfig::of(WorkerProgram::SelfExe) }
+}
+
+/// Ends a sandbox, and notes if plugins ran without a filter of system calls.
+pub fn close(sandbox: &Sandbox, printer: &Printer) {
+    note_confinement(sandbox, printer);
+    sandbox.close();
+}
+
+/// Notes, once per process, that plugins run without a filter of system calls.
+pub fn note_confinement(sandbox: &Sandbox, printer: &Printer) {
+    static NOTED: Once = Once::new();
+    if sandbox.confinement() == Confinement::Unfiltered {
+        NOTED.call_once(|| {
+            printer.note(
+                "plugins run here without a filter of system calls, which this system cannot install; \
+                 a server runs none then unless sandbox_filter = \"optional\"",
+            );
+        });
+    }
 }
 
 /// Runs a hook with the metadata of its source, the file `path`.

@@ -13,6 +13,7 @@ use super::recordings::{self, Recordings, trace_id};
 use crate::{
     args::ReplayArgs,
     client::Client,
+    commands::plugins::run::close,
     context::Context,
     exit::{Exit, Failure},
     printer::{Printer, Tone},
@@ -147,7 +148,7 @@ async fn drive(
     let summary = replay.run(source.stream(), &*carrier, &Clock::system(), stop, reported).await;
     progress.finish();
     if let Some(sandbox) = sandbox {
-        sandbox.close();
+        close(&sandbox, printer);
     }
     written?;
     end(summary, total, replay.dry_run, watch, printer)

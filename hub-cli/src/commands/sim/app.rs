@@ -14,7 +14,6 @@ use hub_core::{
     egress::{AllowRule, EgressConfig},
     network::sim::{SimConfig, Simulator},
     random::Random,
-    sandbox::{SandboxConfig, WorkerProgram},
     store::StoreConfig,
     tasks::Tasks,
     time::Clock,
@@ -31,6 +30,7 @@ use url::Url;
 
 use crate::{
     args::SimAppArgs,
+    commands::plugins::run::own_plugins,
     document::lines,
     exit::{Exit, Failure},
     local,
@@ -167,7 +167,7 @@ async fn open(
         .config(config)
         .store(StoreConfig::Sqlite(folder.join("hub.db")))
         .secret_key(random.bytes())
-        .sandbox(SandboxConfig::of(WorkerProgram::SelfExe))
+        .sandbox(own_plugins())
         .network(connector(simulator, clock, random)?)
         .egress(EgressConfig { allow, own_listeners: vec![address], ..EgressConfig::default() })
         .open()

@@ -18,13 +18,14 @@ use crate::{
     commands::{plugins::run as hooks, read_file, recordings},
     context::Context,
     exit::{Exit, Failure},
+    printer::Printer,
 };
 
 pub async fn run(args: TracesToTestArgs, cx: &Context) -> Result<(), Failure> {
     let trace = recordings::trace_id(&args.trace)?;
     let client = cx.hub(&args.hub).await?;
     let case = match &args.script {
-        Some(script) => of_script(script, &args.out, &client, trace).await?,
+        Some(script) => of_script(script, &args.out, &client, trace, &cx.printer).await?,
         None => client.trace_case(trace, args.plugin.clone()).await?,
     };
     if let Some(warning) = &case.warning {
@@ -40,7 +41,13 @@ pub async fn run(args: TracesToTestArgs, cx: &Context) -> Result<(), Failure> {
 }
 
 /// A case of a source of the caller, made here: the hub does not have it.
-async fn of_script(path: &Path, out: &Path, client: &Client, trace: TraceId) -> Result<TraceCase, Failure> {
+async fn of_script(
+    path: &Path,
+    out: &Path,
+    client: &Client,
+    trace: TraceId,
+    printer: &Printer,
+) -> Result<TraceCase, Failure> {
     let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
     let name = name.ok_or_else(|| Failure::usage("--script: name a file"))?;
     let shown = path.display().to_string();
@@ -50,7 +57,7 @@ async fn of_script(path: &Path, out: &Path, client: &Client, trace: TraceId) -> 
     let plugin = CasePlugin { name, file: relative(path, out)?, source, is_copied: false };
     let sandbox = hooks::sandbox();
     let case = test_case(&sandbox, "cli", &plugin, &manifest, &recording).await;
-    sandbox.close();
+    hooks::close(&sandbox, printer);
     Ok(case?)
 }
 

@@ -1,8 +1,9 @@
 //! The plugins of a channel around its webhook request, in their order of installation.
 //!
 //! What a plugin may have done is checked here, in the hub, after each hook: where the request goes, what its headers
-//! are. Secrets are added only afterwards. A hook that fails is the channel's `on_plugin_error`; a failure of the
-//! sandbox is not the plugin's, and the delivery is retried.
+//! are. Secrets are added only afterwards. A hook that fails is the channel's `on_plugin_error`, and so is one that
+//! does not run because its system calls cannot be filtered; another failure of the sandbox is not the plugin's, and the
+//! delivery is retried.
 
 use std::sync::Arc;
 
@@ -196,7 +197,10 @@ impl OnPluginError {
     fn ends(self, failed: &Failed, plugin: &Installed) -> Option<Outcome> {
         let (summary, is_plugins) = match failed {
             Failed::Plugin(kind, _) => (format!("plugin {}: {kind}", plugin.name), true),
-            Failed::Sandbox(fault) => (format!("plugin {}: {}", plugin.name, fault.as_str()), false),
+            Failed::Sandbox(fault) => {
+                let lasts = *fault == SandboxFault::Unfiltered;
+                (format!("plugin {}: {}", plugin.name, fault.as_str()), lasts)
+            }
         };
         match self {
             Self::Send if is_plugins => None,

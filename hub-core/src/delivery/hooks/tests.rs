@@ -21,6 +21,7 @@ use crate::{
 };
 
 mod failures;
+mod unfiltered;
 
 const KEY: &str = "a-key-of-sixteen-bytes";
 

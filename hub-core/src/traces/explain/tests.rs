@@ -13,6 +13,7 @@ use crate::{
         window::Window,
     },
     network::MessageKind,
+    sandbox::SandboxFault,
     testing::{Receiver, TestHub},
     traces::TraceQuery,
 };
@@ -138,6 +139,9 @@ fn cases() -> Vec<(Verdict, Facts, &'static str, &'static str)> {
     let tls = json!({ "error": { "class": "tls", "message": "the certificate expired" } });
     let throws = json!({ "plugin": "tagger", "error": { "kind": "throw", "message": "id is null" } });
     let paused = json!({ "plugin": "tagger", "paused": "it had to be stopped 5 times" });
+    let unfiltered = SandboxFault::Unfiltered;
+    let unfiltered = json!({ "kind": unfiltered.as_str(), "message": unfiltered.to_string() });
+    let unfiltered = json!({ "plugin": "tagger", "error": unfiltered });
     let no_reply = json!({ "error": "the conversation is closed" });
     vec![
         (Verdict::Delivered, facts(), "delivered to the channel orders: status 200", ""),
@@ -202,6 +206,12 @@ fn cases() -> Vec<(Verdict, Facts, &'static str, &'static str)> {
             failed(step(PluginOnRequest, Error, paused)),
             "tagger failed",
             "plugins enable tagger",
+        ),
+        (
+            Verdict::PluginFailed,
+            failed(step(PluginOnRequest, Error, unfiltered)),
+            "tagger failed: plugins do not run",
+            "`sandbox_filter`",
         ),
         (
             Verdict::SinkOff,

@@ -1,11 +1,14 @@
 //! The verdict on a message: the first thing on its path that went wrong.
 
 use super::{ChannelFacts, Facts, Verdict};
-use crate::model::{
-    bot::BotStatus,
-    message::MessageStatus,
-    sinks::SinkId,
-    trace::{DeliveryFacts, DeliveryState, Step, StepName, Trace, TraceStatus},
+use crate::{
+    model::{
+        bot::BotStatus,
+        message::MessageStatus,
+        sinks::SinkId,
+        trace::{DeliveryFacts, DeliveryState, Step, StepName, Trace, TraceStatus},
+    },
+    sandbox::SandboxFault,
 };
 
 /// A verdict, its sentence, and the remedy.
@@ -229,15 +232,17 @@ fn cause(facts: &Facts, step: Option<&Step>, summary: &str) -> (Verdict, String,
     match (step.name, detail.status, &error.class) {
         (StepName::PluginOnRequest | StepName::PluginOnResponse, ..) => {
             let plugin = detail.plugin.as_deref().unwrap_or_default();
-            let remedy = match detail.paused {
-                Some(_) => format!(
-                    "Install a version that works, or enable it again: {}.",
-                    plugin_command(facts, "enable", plugin)
-                ),
-                None => format!(
+            let remedy = if detail.paused.is_some() {
+                let enable = plugin_command(facts, "enable", plugin);
+                format!("Install a version that works, or enable it again: {enable}.")
+            } else if error.kind.as_deref() == Some(SandboxFault::Unfiltered.as_str()) {
+                "Run the hub where system calls can be filtered, or set `sandbox_filter` to `optional`."
+                    .to_owned()
+            } else {
+                format!(
                     "Correct the plugin: `hub-cli debug request --trace {}` runs it again.",
                     trace_id(facts)
-                ),
+                )
             };
             let error = if error.message.is_empty() { summary } else { &error.message };
             (Verdict::PluginFailed, format!("the plugin {plugin} failed: {error}"), remedy)

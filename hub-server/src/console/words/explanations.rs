@@ -142,6 +142,10 @@ pub(super) static ZH: &[(&str, &str)] = &[
     ("See the steps: {}.", "查看步骤：[0]。"),
     ("Install a version that works, or enable it again: {}.", "安装可用的版本，或重新启用：[0]。"),
     ("Correct the plugin: {} runs it again.", "修正插件：[0] 可以再运行一次。"),
+    (
+        "Run the hub where system calls can be filtered, or set {} to {}.",
+        "在可以过滤系统调用的环境中运行服务器，或把配置项 [0] 设为 [1]。",
+    ),
     ("Set another URL: {}.", "换一个网址：[0]。"),
     ("Check the model: {}, or {} for the global endpoint.", "检查模型：[0]；全局端点用 [1]。"),
     (
