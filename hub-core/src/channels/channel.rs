@@ -85,11 +85,12 @@ pub struct Channel {
 /// Counts of a channel's messages and deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ChannelStats {
-    /// Messages the channel received since it exists.
+    /// Messages received since the channel was created; with `include_outbound` also those that the bot sent.
     pub received: u64,
-    /// Deliveries to webhook and model that ended well.
+    /// Successful deliveries to webhook and model since the channel was created; they remain counted when their
+    /// messages are deleted.
     pub delivered: u64,
-    /// Deliveries that were given up.
+    /// Deliveries that failed permanently, of those still retained.
     pub failed: u64,
     /// Deliveries that wait for an attempt.
     pub pending: u64,

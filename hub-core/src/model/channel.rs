@@ -207,14 +207,14 @@ pub struct NewKey {
 pub struct ChannelHealth {
     /// Since when every attempt at the webhook failed.
     pub failing_since: Option<Timestamp>,
-    /// When the newest successful delivery ended.
+    /// When the newest successful delivery ended, also after its message was deleted.
     pub last_ok_at: Option<Timestamp>,
     /// When the next attempt is due, of the oldest 1,000 deliveries in their lanes and the oldest 1,000 parked ones.
     pub next_attempt_at: Option<Timestamp>,
     /// Deliveries that left their lane and wait for a retry.
     #[row(number)]
     pub parked: u64,
-    /// Deliveries that failed permanently, of those still kept.
+    /// Deliveries that failed permanently, of those still retained.
     #[row(number)]
     pub dead: u64,
 }

@@ -136,11 +136,12 @@ view! {
     /// Numbers of messages and deliveries of a channel.
     #[derive(Debug, Object)]
     pub struct Stats from stats: ChannelStats {
-        /// Messages received since the channel was created.
+        /// Messages received since the channel was created; with `include_outbound` also those that the bot sent.
         pub received: u64,
-        /// Successful deliveries to webhook and model, of those still retained.
+        /// Successful deliveries to webhook and model since the channel was created; they remain counted when their
+        /// messages are deleted.
         pub delivered: u64,
-        /// Dead deliveries.
+        /// Deliveries that failed permanently, of those still retained.
         pub failed: u64,
         /// Deliveries that wait for an attempt.
         pub pending: u64,
@@ -154,7 +155,7 @@ view! {
     pub struct ChannelHealthView from health: ChannelHealth {
         /// Since when every attempt at the webhook failed; absent if the last one succeeded.
         pub failing_since: Option<Time>,
-        /// When the newest successful delivery ended, of those still retained.
+        /// When the newest successful delivery ended, also after its message was deleted; absent if there was none.
         pub last_ok_at: Option<Time>,
         /// When the next attempt is due; absent if no delivery waits.
         pub next_attempt_at: Option<Time>,

@@ -165,7 +165,7 @@ pub(super) static ZH: &[(&str, &str)] = &[
     ("Correct the receiver: its log has the cause.", "修正接收方：原因在它的日志里。"),
     (
         "Use a public address, or permit this one with the setting egress_allow.",
-        "使用公网地址，或用设置 `egress_allow` 允许这个地址。",
+        "使用公网地址，或用配置项 `egress_allow` 允许这个地址。",
     ),
     ("Correct the name of the host: {}.", "修正主机名：[0]。"),
     ("Renew or correct the certificate of the receiver.", "更新或修正接收方的证书。"),
