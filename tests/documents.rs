@@ -10,6 +10,7 @@ mod manual;
 mod markdown;
 mod references;
 mod session;
+mod settings;
 
 use std::path::{Path, PathBuf};
 

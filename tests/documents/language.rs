@@ -51,7 +51,7 @@ fn files() -> Vec<(PathBuf, String)> {
 }
 
 /// The comments of Rust code and its string literals of several words; the rest is replaced by blanks.
-fn prose(code: &str) -> String {
+pub fn prose(code: &str) -> String {
     let mut out = String::with_capacity(code.len());
     let mut rest = code;
     while let Some(first) = rest.chars().next() {
