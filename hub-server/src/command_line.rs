@@ -60,8 +60,8 @@ pub fn command() -> Command {
                 )
                 .subcommand(
                     Command::new("check")
-                        .about("Run the checks of the start; print the settings that are not defaults")
-                        .after_help("Exit codes: 0 the hub starts with these settings, 9 it does not")
+                        .about("Validate the settings; print those that are not defaults")
+                        .after_help("Exit codes: 0 all settings are valid, 9 one is not")
                         .arg(
                             Arg::new("all")
                                 .long("all")

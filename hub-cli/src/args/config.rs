@@ -18,7 +18,7 @@ pub enum ConfigCommand {
         #[arg(default_value = "hub.toml")]
         file: PathBuf,
     },
-    /// Validate the settings as the server does at its start, and print those that are not defaults
+    /// Validate the settings, and print those that are not defaults
     #[command(
         after_help = "Examples:\n  hub-cli config check\n  hub-cli config check /etc/hub/hub.toml --json\n
 The environment is included, as for the server. With --json: the problems and warnings.\nSee also: hub-cli config list --origin",

@@ -13,7 +13,7 @@ pub struct Report {
     given: usize,
     /// The hub does not start with these.
     pub problems: Vec<String>,
-    /// The hub starts with these.
+    /// Settings that are accepted and probably mistakes.
     pub warnings: Vec<Warning>,
 }
 
@@ -30,7 +30,7 @@ impl Report {
         Self { settings, given, problems, warnings }
     }
 
-    /// Whether the hub starts with these settings.
+    /// Whether all settings are valid.
     pub fn is_ok(&self) -> bool {
         self.problems.is_empty()
     }
