@@ -91,6 +91,7 @@ mod lists;
 mod log;
 mod media;
 mod messages;
+mod open_deliveries;
 mod outbox;
 mod passkeys;
 mod plans;

@@ -7,6 +7,9 @@ mod explain;
 mod replay;
 mod search;
 mod wait;
+mod waiting;
+#[cfg(test)]
+mod waiting_tests;
 
 pub use crate::model::{
     replay::{BulkReplay, RefusedReplay},
@@ -15,10 +18,10 @@ pub use crate::model::{
         StepPhases, Trace, TraceQuery, TraceSearch, TraceStatus,
     },
 };
-pub use bulk::{MAX_REPLAYED, ReplaySelection};
+pub use bulk::{BulkOptions, MAX_REPLAYED, ReplaySelection};
 pub use expand::{EXPANDED_BYTES, Expand, ExpandedTrace};
 pub use explain::{Check, CheckName, Explanation, Verdict};
-pub use replay::ReplayTo;
+pub use replay::{ReplayOptions, ReplayTo};
 pub use search::MAX_STEPS_SCANNED;
 
 use crate::{

@@ -18,7 +18,7 @@ use hub_core::{
     id::{MessageId, PasskeyId, TraceId},
     plugins::{NewInstallation, Submission},
     store::StoreConfig,
-    traces::ReplaySelection,
+    traces::{BulkOptions, ReplaySelection},
 };
 use hub_server::{AppSettings, app, rate_limit::RateLimitSettings, settings::Values};
 use poem::{
@@ -186,7 +186,7 @@ impl Stage {
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut witness).await.unwrap();
         let replay = hub.hub.traces();
         let replay =
-            replay.replay_all(&hub.owner, ReplaySelection::Ids(vec![trace]), None, false, None).await;
+            replay.replay_all(&hub.owner, ReplaySelection::Ids(vec![trace]), BulkOptions::default(), None).await;
         let replay = replay.unwrap().id.unwrap();
         let plugins = hub.hub.plugins();
         let new = Submission { script: script("tagger"), ..Submission::default() };

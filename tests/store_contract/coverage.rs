@@ -23,6 +23,7 @@ const CASES: &[(&str, super::Covered)] = &[
     ("contacts", super::contacts::COVERED),
     ("deliveries", super::deliveries::COVERED),
     ("deliveries", super::deliveries::ON_STORE),
+    ("open_deliveries", super::open_deliveries::COVERED),
     ("demo", super::demo::COVERED),
     ("due", super::due::COVERED),
     ("external_accounts", super::external_accounts::COVERED),

@@ -31,7 +31,7 @@ contract!("deliveries": {
     a_trace_ends_with_its_last_sink_and_has_the_worst_outcome => [find_by_trace],
     a_webhook_that_fails_for_days_is_switched_off => [],
     a_delivery_that_cannot_be_concluded_is_abandoned_by_its_holder => [abandon],
-    a_parked_delivery_is_attempted_at_once_or_cancelled => [attempt_parked, cancel_parked],
+    a_parked_delivery_is_attempted_at_once => [attempt_parked],
     a_replay_has_a_lane_and_a_trace_of_its_own => [insert_replay, backlog, find_by_trace],
 });
 
@@ -171,29 +171,17 @@ async fn an_outcome_is_state_trace_and_replies_at_once(db: &Db) {
     assert!(backlog(db, &on, 99, &[], MINUTE * 99).await.is_empty(), "what is done is not found again");
 }
 
-async fn a_parked_delivery_is_attempted_at_once_or_cancelled(db: &Db) {
+async fn a_parked_delivery_is_attempted_at_once(db: &Db) {
     let on = stage(db).await;
     let (message, id, trace) = accept_one(db, &on, "ann", "1", 0).await;
     let attempt =
         async || commit!(db, |tx| tx.deliveries().attempt_parked(message, trace, START).await).unwrap();
-    let cancel = async || {
-        let end =
-            move |ended| TraceUpdate { ended, status: Some(TraceStatus::Error), ..update(trace, "cancel") };
-        commit!(db, |tx| tx.deliveries().cancel_parked((message, trace), "cancelled", START, end).await)
-            .unwrap()
-    };
-    assert_eq!((attempt().await, cancel().await), (0, 0), "it is in its lane");
+    assert_eq!(attempt().await, 0, "it is in its lane");
     let later = (START + MINUTE * 9).as_millis();
     db.sql(format!("UPDATE deliveries SET state = 'parked', due_at = {later}")).await;
     assert!(backlog(db, &on, 99, &[], Duration::ZERO).await.is_empty());
     assert_eq!(attempt().await, 1);
     assert_eq!(ids(&backlog(db, &on, 99, &[], Duration::ZERO).await), [id]);
-    db.sql(format!("UPDATE deliveries SET claim = {}", on.lease.fence)).await;
-    assert_eq!(cancel().await, 0, "a node holds it");
-    db.sql("UPDATE deliveries SET claim = 0").await;
-    assert_eq!(cancel().await, 1);
-    assert_eq!(state(db, trace).await, (DeliveryState::Dead, 0, Some("cancelled".to_owned())));
-    assert_eq!(step_reasons(db, trace).await, ["received", "cancel"]);
 }
 
 async fn an_outcome_under_an_old_fence_leaves_no_mark(db: &Db) {

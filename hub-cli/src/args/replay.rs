@@ -10,10 +10,11 @@ use super::{Confirm, Ends, Fields, HubArgs, SecretArgs, TraceFilterArgs};
 /// To the original webhook they are sent by the hub, through the current plugins of the channel; the command waits
 /// for the first attempt of each, and the hub retries failed ones on its schedule. With --to, --as-recorded or
 /// --resign they are sent from here, past the hub. Traces of a filter come oldest first; those of replays are left
-/// out of them.
+/// out of them. A message whose delivery to the same receiver is in flight or still waits is not replayed, so that it
+/// does not arrive twice; --supersede cancels a delivery that waits.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli replay tr_01KAJ6Z8QH0000000000000000\n  hub-cli replay --bot demo --channel orders --status error --since 2h --yes\n  hub-cli replay --bot demo --since 1d --to http://localhost:3000/hook --compare\n  hub-cli replay --from traces.jsonl --to http://localhost:3000/hook --resign --secret-file hook.secret --rate 50\n  hub-cli replay --from traces.jsonl --to http://localhost:3000/hook --through-plugins --script tagger.js --dry-run\n  cut -f1 failed.tsv | hub-cli replay - --yes\n  hub-cli replay --bot demo --status error --bulk --dry-run\n
+    after_help = "Examples:\n  hub-cli replay tr_01KAJ6Z8QH0000000000000000\n  hub-cli replay --bot demo --channel orders --status error --since 2h --yes\n  hub-cli replay --bot demo --since 1d --to http://localhost:3000/hook --compare\n  hub-cli replay --from traces.jsonl --to http://localhost:3000/hook --resign --secret-file hook.secret --rate 50\n  hub-cli replay --from traces.jsonl --to http://localhost:3000/hook --through-plugins --script tagger.js --dry-run\n  cut -f1 failed.tsv | hub-cli replay - --yes\n  hub-cli replay --bot demo --status error --bulk --dry-run\n  hub-cli replay tr_01KAJ6Z8QH0000000000000000 --supersede\n
 Recordings contain no secrets: in recorded bodies they are replaced by ***, and headers with secrets are left out.
 Each result is a row: trace, outcome, status, milliseconds, reason, difference, new trace.\n\nSee also: hub-cli traces export, hub-cli listen",
     add = Ends(&[(0, "all were answered with 2xx"), (1, "none was sent"), (2, "wrong usage or not confirmed"), (3, "some were"), (6, "a file is invalid"), (7, "unreachable, or no server is running"), (9, "a response differs (--compare)"), (130, "interrupted")]),
@@ -59,6 +60,9 @@ pub struct ReplayHow {
     /// Send the recorded request from this machine, signed with the secret; the default with --to and a secret
     #[arg(long)]
     pub resign: bool,
+    /// Cancel a delivery of the message that still waits; without this, the message is not replayed
+    #[arg(long)]
+    pub supersede: bool,
     /// With one request to the hub for all, at most 1000; it continues if this command is interrupted
     #[arg(long, conflicts_with_all = [
         "from", "as_recorded", "resign", "script", "rate", "concurrency", "compare", "stop_on_fail", "resume_from"

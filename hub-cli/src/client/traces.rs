@@ -139,9 +139,9 @@ impl Client {
 
 #[async_trait::async_trait]
 impl ReplayingHub for Client {
-    async fn replay(&self, trace: &Trace, to: Option<&str>) -> hub_core::Result<TraceId> {
+    async fn replay(&self, trace: &Trace, to: Option<&str>, supersede: bool) -> hub_core::Result<TraceId> {
         let path = format!("/api/bots/{}/traces/{}/replay", trace.bot_id, trace.trace_id);
-        let body = to.map_or_else(|| json!({}), |to| json!({ "url": to }));
+        let body = json!({ "url": to, "supersede": supersede });
         let replayed = self.post(&path, &body).await.map_err(error)?;
         let id = replayed["trace_id"].as_str().and_then(|id| id.parse().ok());
         id.ok_or_else(|| Error::new(ErrorCode::UpstreamError, "the server's response has no trace"))

@@ -308,6 +308,7 @@ async fn through_the_hub_each_replay_is_a_delivery_of_its_own() {
     let carrier = ThroughHub {
         hub: AsActor { hub: hub.hub().clone(), actor: ada },
         to: None,
+        supersede: false,
         timeout: Duration::from_secs(30),
         clock: Clock::system(),
     };
@@ -369,6 +370,7 @@ async fn a_replay_does_not_wait_without_limit_for_a_hub_without_workers() {
     let carrier = ThroughHub {
         hub: AsActor { hub: hub.hub().clone(), actor: ada },
         to: None,
+        supersede: false,
         timeout: Duration::ZERO,
         clock: Clock::system(),
     };

@@ -12,7 +12,7 @@ use crate::{
     id::{BotId, TraceId},
     model::trace::{Trace, TraceStatus},
     time::{Clock, Instant},
-    traces::ReplayTo,
+    traces::{ReplayOptions, ReplayTo},
 };
 
 /// First pause between two looks at a trace; each further one is twice as long.
@@ -27,7 +27,7 @@ pub trait ReplayingHub: Send + Sync {
     ///
     /// # Errors
     /// Why it does not.
-    async fn replay(&self, trace: &Trace, to: Option<&str>) -> Result<TraceId>;
+    async fn replay(&self, trace: &Trace, to: Option<&str>, supersede: bool) -> Result<TraceId>;
 
     /// A trace with its steps.
     ///
@@ -38,8 +38,8 @@ pub trait ReplayingHub: Send + Sync {
 
 #[async_trait]
 impl<H: ReplayingHub + ?Sized> ReplayingHub for &H {
-    async fn replay(&self, trace: &Trace, to: Option<&str>) -> Result<TraceId> {
-        (**self).replay(trace, to).await
+    async fn replay(&self, trace: &Trace, to: Option<&str>, supersede: bool) -> Result<TraceId> {
+        (**self).replay(trace, to, supersede).await
     }
 
     async fn trace(&self, bot_id: BotId, id: TraceId) -> Result<Trace> {
@@ -58,9 +58,9 @@ pub struct AsActor {
 
 #[async_trait]
 impl ReplayingHub for AsActor {
-    async fn replay(&self, trace: &Trace, to: Option<&str>) -> Result<TraceId> {
-        let to = to.map_or(ReplayTo::Webhook, ReplayTo::Url);
-        self.hub.traces().replay(&self.actor, trace.bot_id, trace.trace_id, to, None).await
+    async fn replay(&self, trace: &Trace, to: Option<&str>, supersede: bool) -> Result<TraceId> {
+        let options = ReplayOptions { to: to.map_or(ReplayTo::Webhook, ReplayTo::Url), supersede };
+        self.hub.traces().replay(&self.actor, trace.bot_id, trace.trace_id, options, None).await
     }
 
     async fn trace(&self, bot_id: BotId, id: TraceId) -> Result<Trace> {
@@ -75,6 +75,8 @@ pub struct ThroughHub<H> {
     pub hub: H,
     /// Another URL than the channel's. Its credentials are not sent there.
     pub to: Option<String>,
+    /// Whether replays take the place of deliveries that wait.
+    pub supersede: bool,
     /// How long one replay is waited for. The hub goes on with it all the same.
     pub timeout: Duration,
     /// Whose time.
@@ -85,7 +87,7 @@ impl<H: ReplayingHub> ThroughHub<H> {
     /// The accepted replay. A hub that is busy is asked again; where it is not known whether it accepted, it is not.
     async fn accepted(&self, trace: &Trace, until: Instant) -> Result<TraceId> {
         loop {
-            match self.hub.replay(trace, self.to.as_deref()).await {
+            match self.hub.replay(trace, self.to.as_deref(), self.supersede).await {
                 Err(error) if error.code() == ErrorCode::RateLimited && self.clock.instant() < until => {
                     self.clock.sleep(error.retry_after().unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL)).await;
                 }

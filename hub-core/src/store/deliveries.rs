@@ -5,9 +5,11 @@
 //! backlog scan finds all of them the same way.
 
 mod finish;
+mod open;
 
 pub use crate::model::trace::{DeliveryFacts, DeliveryState};
 pub use finish::{Finished, HealthReport, SinkHealth};
+pub use open::OpenDelivery;
 pub(super) use finish::{
     Successes, count_statement, delete_statement, delete_statement_postgres, finish, finish_statement,
 };
@@ -153,12 +155,12 @@ impl Deliveries<'_> {
         Ok(rows.into_iter().map(|MaybeDamaged(row)| row).collect())
     }
 
-    /// Notes that the node with this fence holds the deliveries in memory, and says which it does: none when
-    /// the bot has changed hands.
+    /// Notes that the node with this fence holds the deliveries in memory, and returns which it does: none that has
+    /// ended, and none at all when the bot has changed hands.
     pub async fn claim(&mut self, ids: &[DeliveryId], fence: i64) -> Result<HashSet<DeliveryId>> {
         failpoint!("backlog.claim");
         let claimed: Vec<DeliveryId> = sql!(self.0, values:
-            ["UPDATE deliveries SET claim = $2 WHERE id", in 1,
+            ["UPDATE deliveries SET claim = $2 WHERE state IN ('pending', 'parked') AND id", in 1,
               " AND EXISTS (SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = $2) RETURNING id"];
             json(ids), fence
         )?;
@@ -236,29 +238,6 @@ impl Deliveries<'_> {
             "UPDATE deliveries SET due_at = $3 WHERE message_id = $1 AND trace_id = $2 AND state = 'parked'";
             message, trace, now
         )
-    }
-
-    /// Abandons parked deliveries of a trace that no node holds, and records it in the trace; returns how many there
-    /// were. The caller has checked whose it is.
-    pub async fn cancel_parked(
-        &mut self,
-        (message, trace): (MessageId, TraceId),
-        reason: &str,
-        now: Timestamp,
-        update: impl FnOnce(i64) -> TraceUpdate,
-    ) -> Result<u64> {
-        // A node that loads one at this moment has written its fence into the row.
-        let rows = sql!(self.0, execute:
-            "UPDATE deliveries SET state = 'dead', claim = 0, last_error = $3, finished_at = $4
-            WHERE message_id = $1 AND trace_id = $2 AND state = 'parked' AND NOT EXISTS (
-                SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = deliveries.claim)";
-            message, trace, reason, now
-        )?;
-        if rows > 0 {
-            let update = update(i64::try_from(rows).unwrap_or(i64::MAX));
-            super::traces::update(&mut self.0, &[&update]).await?;
-        }
-        Ok(rows)
     }
 
     /// State, attempts and last error of the deliveries behind a trace that did not end well, oldest first.

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use futures_util::FutureExt as _;
 
-use super::{Traces, replay};
+use super::{Traces, replay, waiting};
 use crate::{
     access::Actor,
     error::{Error, Result},
@@ -43,9 +43,21 @@ pub enum ReplaySelection {
     Matching(Box<TraceSearch>),
 }
 
+/// How the messages are delivered again.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct BulkOptions<'a> {
+    /// URL instead of that of each channel's webhook.
+    pub to: Option<&'a str>,
+    /// Whether replays take the place of deliveries that wait, which are cancelled in the same commit.
+    pub supersede: bool,
+    /// Whether to count only.
+    pub dry_run: bool,
+}
+
 impl Traces<'_> {
     /// Delivers the messages of many traces again, each through the same channel as it is configured now, optionally to
-    /// another URL. Traces that cannot be replayed are reported. A dry run only counts.
+    /// another URL. Traces that cannot be replayed are reported: also those with a delivery to the same receiver that is
+    /// in flight, or waits and is not superseded. A dry run only counts.
     ///
     /// # Errors
     /// `FORBIDDEN` unless the caller is a user. `INVALID_PARAMS` for no trace, for more than [`MAX_REPLAYED`], for a
@@ -54,12 +66,11 @@ impl Traces<'_> {
         &self,
         actor: &Actor,
         selection: ReplaySelection,
-        to: Option<&str>,
-        dry_run: bool,
+        BulkOptions { to, supersede, dry_run }: BulkOptions<'_>,
         idempotency_key: Option<&str>,
     ) -> Result<BulkReplay> {
         let owner = actor.user()?.user_id;
-        let wanted = (format!("{selection:?}"), to, dry_run);
+        let wanted = (format!("{selection:?}"), to, supersede, dry_run);
         let once = Idempotent::read(self.ctx, actor, "replay.start", &wanted, idempotency_key)?;
         if let Some(key) = &once
             && let Some(first) = key.first_answer(&mut self.ctx.store.read().await?).await?
@@ -102,10 +113,13 @@ impl Traces<'_> {
             (replays.collect::<Vec<_>>(), refused)
         };
         if dry_run {
-            let sources = self.ctx.store.read().await?.replays().sources(owner, &ids).await?;
-            let (replays, refused) = plan(sources, &ids);
-            let mut replay = BulkReplay::new(None, now, refused);
-            replay.total = replays.len() as u64;
+            let mut read = self.ctx.store.read().await?;
+            let (replays, refused) = plan(read.replays().sources(owner, &ids).await?, &ids);
+            let messages: Vec<_> = replays.iter().map(|replay| replay.message_id).collect();
+            let open = read.deliveries().open_of(&messages).await?;
+            let admitted = waiting::admit(replays, &open, supersede);
+            let mut replay = BulkReplay::new(None, now, all_refused(refused, admitted.refused));
+            replay.total = admitted.replays.len() as u64;
             return Ok(replay);
         }
         let id: ReplayId = self.ctx.ids.next();
@@ -113,7 +127,9 @@ impl Traces<'_> {
             async move {
                 let sources = tx.replays().sources(owner, &ids).await?;
                 let (replays, refused) = plan(sources, &ids);
-                tx.replays().insert(id, owner, (&replays, &refused), (now, MAX_KEPT)).await?;
+                let admitted = waiting::make_way(tx, replays, supersede, now).await?;
+                let refused = all_refused(refused, admitted.refused);
+                tx.replays().insert(id, owner, (&admitted.replays, &refused), (now, MAX_KEPT)).await?;
                 tx.replays().find(owner, id).await?.ok_or_else(|| Error::not_found("replay"))
             }
             .boxed()
@@ -161,6 +177,13 @@ impl Traces<'_> {
     }
 }
 
+/// What is reported of traces that are not replayed.
+fn all_refused(mut refused: Vec<RefusedReplay>, not_admitted: Vec<(Replay, String)>) -> Vec<RefusedReplay> {
+    let sources = not_admitted.into_iter().filter_map(|(replay, reason)| Some((replay.trace.replay_of?, reason)));
+    refused.extend(sources.map(|(trace_id, reason)| RefusedReplay { trace_id, reason }));
+    refused
+}
+
 /// Which of the wanted traces can be replayed, with their channels, and why the others cannot.
 fn plan(
     sources: Vec<ReplaySource>,
@@ -198,6 +221,8 @@ mod tests {
         traces::TraceQuery,
     };
 
+    const DRY: BulkOptions<'static> = BulkOptions { to: None, supersede: false, dry_run: true };
+
     #[tokio::test]
     async fn many_traces_are_replayed_once_per_key_with_progress() {
         let shop = Receiver::new();
@@ -220,14 +245,14 @@ mod tests {
         let mut ids: Vec<TraceId> = done.iter().map(|trace| trace.trace_id).collect();
         ids.push(TraceId::MAX);
         let all = ReplaySelection::Ids(ids.clone());
-        let dry = traces.replay_all(&ada, all.clone(), None, true, None).await.unwrap();
+        let dry = traces.replay_all(&ada, all.clone(), DRY, None).await.unwrap();
         assert_eq!((dry.id, dry.total, dry.refused.len()), (None, 2, 1));
         assert_eq!(dry.refused[0].trace_id, TraceId::MAX);
         assert_eq!(shop.bodies().len(), 2, "a dry run delivers nothing");
 
         let key = Some("once");
-        let started = traces.replay_all(&ada, all.clone(), None, false, key).await.unwrap();
-        let again = traces.replay_all(&ada, all.clone(), None, false, key).await.unwrap();
+        let started = traces.replay_all(&ada, all.clone(), BulkOptions::default(), key).await.unwrap();
+        let again = traces.replay_all(&ada, all.clone(), BulkOptions::default(), key).await.unwrap();
         assert_eq!((started.id, started.total), (again.id, 2));
         let id = started.id.unwrap();
         let ended = hub
@@ -243,15 +268,15 @@ mod tests {
             bot_id: Some(bot.id),
             ..TraceSearch::default()
         }));
-        let dry = traces.replay_all(&ada, matching.clone(), None, true, None).await.unwrap();
-        assert_eq!(dry.total, 4);
-        let none = traces.replay_all(&eve, matching, None, true, None).await.unwrap_err();
+        let dry = traces.replay_all(&ada, matching.clone(), DRY, None).await.unwrap();
+        assert_eq!((dry.total, dry.refused.len()), (2, 2), "each message is replayed once");
+        let none = traces.replay_all(&eve, matching, DRY, None).await.unwrap_err();
         assert_eq!(none.details()[0].field, "trace_ids");
-        let theirs = traces.replay_all(&eve, all, None, true, None).await.unwrap();
+        let theirs = traces.replay_all(&eve, all, DRY, None).await.unwrap();
         assert_eq!((theirs.total, theirs.refused.len()), (0, 3));
         assert_eq!(traces.bulk_replay(&eve, id).await.unwrap_err().code(), ErrorCode::NotFound);
         let too_many = ReplaySelection::Ids((0..1_001).map(TraceId::from_u128).collect());
-        let refused = traces.replay_all(&ada, too_many, None, true, None).await.unwrap_err();
+        let refused = traces.replay_all(&ada, too_many, DRY, None).await.unwrap_err();
         assert_eq!(refused.details()[0].field, "trace_ids");
 
         hub.restart().await;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use url::Position;
 
-use super::Traces;
+use super::{Traces, waiting};
 use crate::{
     access::Actor,
     egress::CheckedUrl,
@@ -12,7 +12,7 @@ use crate::{
     idempotency::{self, Idempotent},
     model::{
         sinks::SinkId,
-        trace::{PackedSteps, Step, StepDetail, StepError, StepKind, StepName, Trace, TraceStatus},
+        trace::{DeliveryState, PackedSteps, Step, StepDetail, StepError, StepKind, StepName, Trace, TraceStatus},
     },
     store::{
         deliveries::Replay,
@@ -26,14 +26,30 @@ use crate::{
 const CANCELLED: &str = "cancelled";
 
 /// Where a replay delivers to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub enum ReplayTo<'a> {
     /// The channel's webhook.
+    #[default]
     Webhook,
     /// Another URL, to which the channel's credentials are not sent.
     Url(&'a str),
     /// The channel's model: the sender gets another answer.
     Model,
+}
+
+/// How a message is delivered again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ReplayOptions<'a> {
+    /// Where to.
+    pub to: ReplayTo<'a>,
+    /// Whether it takes the place of a delivery that waits, which is cancelled in the same commit.
+    pub supersede: bool,
+}
+
+impl<'a> From<ReplayTo<'a>> for ReplayOptions<'a> {
+    fn from(to: ReplayTo<'a>) -> Self {
+        Self { to, supersede: false }
+    }
 }
 
 fn not_parked() -> Error {
@@ -43,23 +59,26 @@ fn not_parked() -> Error {
 
 impl Traces<'_> {
     /// Delivers the message of a trace again through the same channel, as it is configured now. The new delivery has
-    /// its own trace and overtakes or delays nothing. `idempotency_key` is the caller's `Idempotency-Key`: the same key
-    /// with the same request gives the first trace again.
+    /// its own trace and overtakes or delays nothing. A replay to another URL is delivered in addition to one that goes to
+    /// the channel's webhook. `idempotency_key` is the caller's `Idempotency-Key`: the same key with the same request
+    /// gives the first trace again.
     ///
     /// # Errors
     /// `NOT_FOUND` for a trace the actor may not see, `CONFLICT` when it tells of a send, no channel was involved or
-    /// the channel's sink is off, or the idempotency key was used for something else; `INVALID_PARAMS` when the URL is
-    /// not acceptable.
+    /// the channel's sink is off, when a delivery of the message to the same receiver is in flight, or waits and is not
+    /// superseded, or the idempotency key was used for something else; `INVALID_PARAMS` when the URL is not acceptable.
     pub async fn replay(
         &self,
         actor: &Actor,
         bot_id: BotId,
         id: TraceId,
-        to: ReplayTo<'_>,
+        how: impl Into<ReplayOptions<'_>>,
         idempotency_key: Option<&str>,
     ) -> Result<TraceId> {
+        let how = how.into();
+        let ReplayOptions { to, supersede } = how;
         let (trace, channel_id) = self.replayable(actor, bot_id, id).await?;
-        let once = Idempotent::read(self.ctx, actor, "trace.replay", &(bot_id, id, to), idempotency_key)?;
+        let once = Idempotent::read(self.ctx, actor, "trace.replay", &(bot_id, id, how), idempotency_key)?;
         let mut read = self.ctx.store.read().await?;
         if let Some(key) = &once
             && let Some(first) = key.first_answer(&mut read).await?
@@ -93,7 +112,13 @@ impl Traces<'_> {
         };
         let write = idempotency::write_once(&self.ctx.store, once, move |tx| {
             Box::pin(async move {
-                tx.deliveries().insert_replay(&replay).await?;
+                let admitted = waiting::make_way(tx, vec![replay], supersede, now).await?;
+                if let Some((_, reason)) = admitted.refused.into_iter().next() {
+                    return Err(Error::conflict(reason));
+                }
+                for replay in &admitted.replays {
+                    tx.deliveries().insert_replay(replay).await?;
+                }
                 Ok(trace_id)
             })
         });
@@ -127,23 +152,18 @@ impl Traces<'_> {
     pub async fn cancel(&self, actor: &Actor, bot_id: BotId, id: TraceId) -> Result<()> {
         let message = self.get(actor, bot_id, id).await?.message_id;
         let now = self.ctx.store.now();
-        let update = move |ended| {
-            let detail = StepDetail { error: Some(StepError::new(CANCELLED)), ..StepDetail::default() };
-            let step = Step::new(StepName::Response, StepKind::Cancel, TraceStatus::Error, now, now, detail);
-            TraceUpdate {
-                id,
-                status: Some(TraceStatus::Error),
-                ended,
-                summary: Some(CANCELLED.to_owned()),
-                attempts: None,
-                ended_at: now,
-                steps: PackedSteps::new(id, &[step]),
-            }
-        };
         let write = self.ctx.store.write(move |tx| {
-            Box::pin(
-                async move { tx.deliveries().cancel_parked((message, id), CANCELLED, now, update).await },
-            )
+            Box::pin(async move {
+                let mut deliveries = tx.deliveries();
+                let open = deliveries.open_of(&[message]).await?;
+                let of_trace = open.iter().filter(|open| open.trace_id == id);
+                let parked: Vec<_> = of_trace
+                    .filter(|open| open.state == DeliveryState::Parked)
+                    .map(|open| open.id)
+                    .collect();
+                let update = |trace| cancelled(trace, CANCELLED, now);
+                Ok(deliveries.abandon_waiting(&parked, CANCELLED, now, update).await?.len())
+            })
         });
         if write.await? == 0 { Err(not_parked()) } else { Ok(()) }
     }
@@ -159,6 +179,21 @@ impl Traces<'_> {
             ));
         }
         Ok((trace, channel_id))
+    }
+}
+
+/// The end of a delivery of a trace that is abandoned for this reason.
+pub(super) fn cancelled(id: TraceId, reason: &str, now: Timestamp) -> TraceUpdate {
+    let detail = StepDetail { error: Some(StepError::new(reason)), ..StepDetail::default() };
+    let step = Step::new(StepName::Response, StepKind::Cancel, TraceStatus::Error, now, now, detail);
+    TraceUpdate {
+        id,
+        status: Some(TraceStatus::Error),
+        ended: 1,
+        summary: Some(reason.to_owned()),
+        attempts: None,
+        ended_at: now,
+        steps: PackedSteps::new(id, &[step]),
     }
 }
 

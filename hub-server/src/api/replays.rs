@@ -2,7 +2,7 @@
 
 use hub_core::{
     Error, Hub,
-    traces::{BulkReplay, RefusedReplay, ReplaySelection, TraceSearch},
+    traces::{BulkOptions, BulkReplay, RefusedReplay, ReplaySelection, TraceSearch},
 };
 use poem::web::Data;
 use poem_openapi::{
@@ -36,6 +36,8 @@ pub struct StartReplay {
     pub filter: Option<ReplayFilter>,
     /// URL to use instead of that of each channel. The credentials of the channels are not sent to it.
     pub url: Option<Text<1, 2048>>,
+    /// Whether replays take the place of deliveries that still wait, which are cancelled.
+    pub supersede: Option<bool>,
     /// Whether to only count the traces.
     pub dry_run: Option<bool>,
 }
@@ -127,7 +129,7 @@ fn example_trace() -> TraceId {
 
 impl Example for StartReplay {
     fn example() -> Self {
-        Self { trace_ids: Some(vec![example_trace()]), filter: None, url: None, dry_run: Some(false) }
+        Self { trace_ids: Some(vec![example_trace()]), filter: None, url: None, supersede: Some(false), dry_run: Some(false) }
     }
 }
 
@@ -175,8 +177,9 @@ impl ReplaysApi {
     ///
     /// At most 1000, given by their ids or by a filter. Each message is delivered again through its channel as it is
     /// configured now. Responds when all deliveries are committed; see the replay for its progress, also after a
-    /// restart of the hub. Traces that cannot be replayed are in `refused`. With an `Idempotency-Key`, the same request
-    /// within 24 hours returns the first response.
+    /// restart of the hub. Traces that cannot be replayed are in `refused`: also those of a message that has a delivery to
+    /// the same receiver in flight, or one that waits unless `supersede` is set, and the further traces of a message in a
+    /// channel. With an `Idempotency-Key`, the same request within 24 hours returns the first response.
     #[oai(path = "/api/replays", method = "post", operation_id = "startReplay")]
     async fn start(
         &self,
@@ -185,14 +188,18 @@ impl ReplaysApi {
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         body: Body<StartReplay>,
     ) -> ApiResult<BulkReplayView> {
-        let StartReplay { trace_ids, filter, url, dry_run } = body.0;
+        let StartReplay { trace_ids, filter, url, supersede, dry_run } = body.0;
         let selection = match (trace_ids, filter) {
             (Some(ids), None) => ReplaySelection::Ids(ids.into_iter().map(|id| id.0).collect()),
             (None, Some(filter)) => ReplaySelection::Matching(Box::new(filter.into())),
             _ => return Err(Error::invalid("trace_ids", "set either trace_ids or filter").into()),
         };
-        let (dry_run, key) = (dry_run.unwrap_or(false), idempotency_key.0.as_deref());
-        ok(hub.traces().replay_all(&user.0, selection, url.as_deref(), dry_run, key).await?.into())
+        let options = BulkOptions {
+            to: url.as_deref(),
+            supersede: supersede.unwrap_or(false),
+            dry_run: dry_run.unwrap_or(false),
+        };
+        ok(hub.traces().replay_all(&user.0, selection, options, idempotency_key.0.as_deref()).await?.into())
     }
 
     /// Shows a replay of many traces

@@ -9,6 +9,7 @@ use poem::http::Method;
 use serde_json::Value;
 
 mod authorisation;
+mod mending;
 mod messages;
 mod refused;
 mod replays;

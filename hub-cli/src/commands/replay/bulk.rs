@@ -37,7 +37,7 @@ pub async fn run(
         return Ok(Exit::Done);
     }
     let (url, dry_run) = (args.how.to.as_ref().map(url::Url::as_str), args.confirm.is_dry_run());
-    let body = json!({ "trace_ids": ids, "url": url, "dry_run": dry_run });
+    let body = json!({ "trace_ids": ids, "url": url, "supersede": args.how.supersede, "dry_run": dry_run });
     let started = client.post("/api/replays", &body).await?;
     let (total, refused) = (count(&started, "total"), refused(&started)?);
     for report in &refused {

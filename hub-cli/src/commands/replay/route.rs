@@ -23,7 +23,7 @@ use crate::{
 #[derive(Debug)]
 pub enum Route {
     /// The hub sends the replays.
-    Hub { to: Option<Url>, timeout: Duration },
+    Hub { to: Option<Url>, supersede: bool, timeout: Duration },
     /// This process sends.
     Here { to: Option<Url>, mode: Mode },
 }
@@ -46,12 +46,17 @@ impl Route {
             }
         }
         let is_here = is_here || (to.is_some() && !how.through_plugins && !how.bulk);
+        if is_here && how.supersede {
+            return Err(Failure::usage("--supersede: only the hub has deliveries that wait")
+                .with_hint("send through the hub: with --bulk, --through-plugins, or without --to"));
+        }
         if !is_here {
             if names_secret {
                 return Err(Failure::usage("the hub signs with the channel's secret; remove the secret")
                     .with_hint("--resign sends from this machine, signed with your secret"));
             }
-            return Ok(Self::Hub { to, timeout: Duration::from_secs(args.pace.timeout) });
+            let timeout = Duration::from_secs(args.pace.timeout);
+            return Ok(Self::Hub { to, supersede: how.supersede, timeout });
         }
         let mode = if how.through_plugins {
             let scripts = how.script.iter().map(|path| script(path)).collect::<Result<Vec<_>, Failure>>()?;
@@ -94,8 +99,8 @@ impl Route {
     pub fn carrier(self, client: Option<&Client>) -> Result<Box<dyn Carrier + '_>, Failure> {
         let clock = Clock::system();
         match (self, client) {
-            (Self::Hub { to, timeout }, Some(hub)) => {
-                Ok(Box::new(ThroughHub { hub, to: to.map(String::from), timeout, clock }))
+            (Self::Hub { to, supersede, timeout }, Some(hub)) => {
+                Ok(Box::new(ThroughHub { hub, to: to.map(String::from), supersede, timeout, clock }))
             }
             (Self::Hub { .. }, None) => {
                 Err(Failure::usage("recordings are sent from this machine: name a URL with --to"))

@@ -34,6 +34,25 @@ fn a_bulk_replay_is_one_request_and_prints_what_was_not_delivered() {
 }
 
 #[test]
+fn a_message_whose_delivery_waits_is_replayed_only_in_its_place() {
+    let stage = Stage::new();
+    let trace = stage.say("order 42").trace_id.to_string();
+    stage.receiver.behave(Behaviour::Fail, None);
+    ends(&stage.server(&["replay", &trace]), 1);
+    for (more, exit, outcome) in [(&[][..], 1, "fail"), (&["--bulk"], 0, "skipped")] {
+        let (out, err) = ends(&stage.server(&[&["replay", &trace, "--json"], more].concat()), exit);
+        let report = &documents(&out)[0];
+        assert_eq!((&report["outcome"], &report["new_trace_id"]), (&json!(outcome), &json!(null)), "{err}");
+        assert!(report["reason"].as_str().unwrap().starts_with("the delivery of trace tr_"), "{report}");
+    }
+    stage.receiver.behave(Behaviour::Answer, None);
+    let (out, err) = ends(&stage.server(&["replay", &trace, "--supersede", "--json"]), 0);
+    assert_eq!(documents(&out)[0]["outcome"], "ok", "{err}");
+    let here = ["replay", &trace, "--supersede", "--to", "http://127.0.0.1:9/"];
+    fails(&stage.server(&here), 2, "INVALID_PARAMS");
+}
+
+#[test]
 fn a_replay_through_the_hub_prints_the_new_trace() {
     let stage = Stage::new();
     let trace = stage.say("order 42").trace_id.to_string();

@@ -211,8 +211,10 @@ impl TracesApi {
     ///
     /// Through the same channel as it is configured now, optionally to another URL. With the sink `ai`, the model
     /// responds again, and the sender receives that response too. Responds when the new delivery is committed; see
-    /// the new trace for its outcome. With an `Idempotency-Key`, the same request within 24 hours returns the first
-    /// response.
+    /// the new trace for its outcome. `CONFLICT` while a delivery of the message to the same receiver is in flight or
+    /// has its turn in its lane. `CONFLICT` as well if one waits, parked or not loaded yet: attempt it now, cancel it, or set
+    /// `supersede`, which cancels it in the commit that creates the replay. A replay to another URL is delivered in
+    /// addition. With an `Idempotency-Key`, the same request within 24 hours returns the first response.
     #[oai(path = "/api/bots/:id/traces/:traceId/replay", method = "post", operation_id = "replayTrace")]
     async fn replay(
         &self,
@@ -226,8 +228,8 @@ impl TracesApi {
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         body: Body<ReplayTrace>,
     ) -> ApiResult<Replayed> {
-        let (to, once) = (body.0.target()?, idempotency_key.0.as_deref());
-        let trace_id = hub.traces().replay(&user.0, id.0.0, trace_id.0.0, to, once).await?;
+        let (options, once) = (body.0.options()?, idempotency_key.0.as_deref());
+        let trace_id = hub.traces().replay(&user.0, id.0.0, trace_id.0.0, options, once).await?;
         ok(Replayed { trace_id: trace_id.into() })
     }
 }

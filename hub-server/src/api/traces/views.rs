@@ -3,7 +3,7 @@
 use hub_core::{
     Error,
     replay::case::{CaseFile, TraceCase},
-    traces::{self, Expand, ExpandedTrace, ReplayTo, Trace},
+    traces::{self, Expand, ExpandedTrace, ReplayOptions, ReplayTo, Trace},
 };
 use poem_openapi::{Enum, Object, types::Example};
 use serde_json::json;
@@ -148,20 +148,25 @@ pub struct ReplayTrace {
     pub url: Option<Text<1, 2048>>,
     /// The sink that receives the message again; the webhook if absent.
     pub sink: Option<ReplaySink>,
+    /// Whether the replay takes the place of a delivery that still waits, which is cancelled.
+    pub supersede: Option<bool>,
 }
 
 impl ReplayTrace {
-    /// Where the replay delivers to.
+    /// How the message is delivered again.
     ///
     /// # Errors
     /// `INVALID_PARAMS` for a URL with the sink `ai`.
-    pub(crate) fn target(&self) -> Result<ReplayTo<'_>, Error> {
-        match (self.sink, self.url.as_deref()) {
-            (Some(ReplaySink::Ai), Some(_)) => Err(Error::invalid("url", "is for the webhook; leave it out")),
-            (Some(ReplaySink::Ai), None) => Ok(ReplayTo::Model),
-            (_, Some(url)) => Ok(ReplayTo::Url(url)),
-            (_, None) => Ok(ReplayTo::Webhook),
-        }
+    pub(crate) fn options(&self) -> Result<ReplayOptions<'_>, Error> {
+        let to = match (self.sink, self.url.as_deref()) {
+            (Some(ReplaySink::Ai), Some(_)) => {
+                return Err(Error::invalid("url", "is for the webhook; leave it out"));
+            }
+            (Some(ReplaySink::Ai), None) => ReplayTo::Model,
+            (_, Some(url)) => ReplayTo::Url(url),
+            (_, None) => ReplayTo::Webhook,
+        };
+        Ok(ReplayOptions { to, supersede: self.supersede.unwrap_or(false) })
     }
 }
 
@@ -261,7 +266,7 @@ impl Example for TraceCaseView {
 
 impl Example for ReplayTrace {
     fn example() -> Self {
-        Self { url: Some(Text("https://example.com/hook".to_owned())), sink: None }
+        Self { url: Some(Text("https://example.com/hook".to_owned())), sink: None, supersede: Some(false) }
     }
 }
 

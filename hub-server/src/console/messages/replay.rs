@@ -5,7 +5,7 @@ use hub_core::{
     bots::{Bots, Direction, ListedMessage},
     id::TraceId,
     page::{MAX_LIMIT, PageRequest},
-    traces::{BulkReplay, MAX_REPLAYED, ReplaySelection, TraceStatus},
+    traces::{BulkOptions, BulkReplay, MAX_REPLAYED, ReplaySelection, TraceStatus},
 };
 use maud::{Markup, html};
 
@@ -63,8 +63,9 @@ pub(super) async fn start_replay(ask: &Ask) -> Result<Answer, ApiError> {
     }
     let given = body.trace_ids.map(|ids| ids.into_iter().map(|id| id.0).collect());
     let selection = ReplaySelection::Ids(ids(ask, given).await?);
-    let (url, once) = (body.url.as_deref(), ask.idempotency_key());
-    let started = ask.hub.traces().replay_all(&ask.actor, selection, url, false, once).await?;
+    let options =
+        BulkOptions { to: body.url.as_deref(), supersede: body.supersede.unwrap_or(false), dry_run: false };
+    let started = ask.hub.traces().replay_all(&ask.actor, selection, options, ask.idempotency_key()).await?;
     let id = started.id.map(|id| id.to_string()).unwrap_or_default();
     Ok(ask.done_at(&format!("/console/replays/{id}")))
 }
@@ -87,7 +88,11 @@ pub(super) async fn preview(ask: &Ask) -> Result<Answer, ApiError> {
     let ids = ids(ask, given).await?;
     let lines: Vec<String> = ids.iter().map(TraceId::to_string).collect();
     let selection = ReplaySelection::Ids(ids);
-    let found = ask.hub.traces().replay_all(&ask.actor, selection, None, true, None).await?;
+    let dry_run = BulkOptions { dry_run: true, ..BulkOptions::default() };
+    let found = ask.hub.traces().replay_all(&ask.actor, selection.clone(), dry_run, None).await?;
+    let superseding = BulkOptions { supersede: true, ..dry_run };
+    let most = ask.hub.traces().replay_all(&ask.actor, selection, superseding, None).await?.total;
+    let waiting = most - found.total.min(most);
     let form = Form::new(ask, "start_replay");
     let url = Field {
         name: "url",
@@ -99,17 +104,21 @@ pub(super) async fn preview(ask: &Ask) -> Result<Answer, ApiError> {
         ..Field::default()
     };
     let main = html! {
-        @if found.total == 0 { p { (words.none) } } @else { p data-computed { ((words.count)(found.total)) } }
+        @if most == 0 { p { (words.none) } }
+        @if found.total > 0 { p data-computed { ((words.count)(found.total)) } }
         (refused(ask, &found))
-        @if found.total > 0 {
+        @if most > 0 {
             p.warn { (words.effect) }
             form.fields method="post" data-enhance {
                 input type="hidden" name="trace_ids" value=(lines.join("\n"));
                 input type="hidden" name="dry_run" value="false";
                 (form.once(ask))
                 (form.field(&url))
+                @if waiting > 0 { (form.checkbox("supersede", &(words.supersede)(waiting), false)) }
                 p.actions {
-                    button name="do" value="start_replay" { ((words.start)(found.total)) }
+                    button name="do" value="start_replay" {
+                        @if found.total > 0 { ((words.start)(found.total)) } @else { (words.title) }
+                    }
                     a.button href=(ask.with_queries(&[])) { (ask.words.common.cancel) }
                 }
             }

@@ -17,7 +17,7 @@ pub(super) struct Seen {
     quiet: String,
 }
 
-async fn sql(app: &App, sql: String) {
+pub(super) async fn sql(app: &App, sql: String) {
     let store = &app.hub.context().store;
     store.write(move |tx| Box::pin(async move { tx.channels().execute(sql).await })).await.unwrap();
 }

@@ -12,24 +12,27 @@ use maud::{Markup, html};
 
 use super::{
     page::{Answer, Ask, Page, does, handler},
-    parts::{
-        badge, code,
-        form::{Field, Form},
-        time,
-    },
+    parts::{badge, code, time},
 };
-use crate::{api::traces::ReplayTrace, envelope::ApiError};
+use crate::envelope::ApiError;
 
 pub(super) mod explanation;
+mod mending;
 pub(super) mod step;
 mod waterfall;
+
+use mending::{attempt, give_up, replay};
 
 pub(super) static PAGE: Page = Page {
     path: "/console/traces/:bot/:trace",
     shows: &["getTrace", "explainMessage"],
     command: "hub-cli traces show {trace}",
     show: handler!(show),
-    actions: &[does!("replayTrace", replay, |words| words.traces.replayed)],
+    actions: &[
+        does!("replayTrace", replay, |words| words.traces.replayed),
+        does!("attemptTrace", attempt, |words| words.traces.attempted),
+        does!("cancelTrace", give_up, |words| words.traces.given_up),
+    ],
 };
 
 async fn show(ask: &Ask) -> Result<Answer, ApiError> {
@@ -51,7 +54,7 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
         }
         (attempts(ask, &trace))
         (cases(ask, &trace))
-        @if trace.channel_id.is_some() && !trace.is_of_a_send() { (replay_form(ask)) }
+        @if trace.channel_id.is_some() && !trace.is_of_a_send() { (mending::section(ask, &trace)) }
     };
     let above = vec![
         ("/console/messages".to_owned(), ask.words.messages.title.to_owned()),
@@ -187,38 +190,4 @@ fn cases(ask: &Ask, trace: &Trace) -> Markup {
             }
         }
     }
-}
-
-fn replay_form(ask: &Ask) -> Markup {
-    let words = ask.words.traces;
-    let form = Form::new(ask, "replay");
-    let url = Field {
-        name: "url",
-        label: words.replay_url,
-        help: Some(words.replay_url_help),
-        kind: "url",
-        max: Some(2048),
-        ..Field::default()
-    };
-    let sinks = [("webhook", words.sink_webhook), ("ai", words.sink_ai)];
-    html! {
-        section aria-labelledby="replay-heading" {
-            h2 #replay-heading { (words.replay) }
-            p { (words.replay_help) }
-            form.fields method="post" data-enhance {
-                (form.once(ask))
-                (form.select("sink", words.sink, "webhook", &sinks))
-                (form.field(&url))
-                p.actions { button name="do" value="replay" aria-keyshortcuts="r" { (words.replay) } }
-            }
-        }
-    }
-}
-
-async fn replay(ask: &Ask) -> Result<Answer, ApiError> {
-    let request = ask.form::<ReplayTrace>()?;
-    let (bot, trace) = (ask.id("bot")?, ask.id("trace")?);
-    let to = request.target()?;
-    let new = ask.hub.traces().replay(&ask.actor, bot, trace, to, ask.idempotency_key()).await?;
-    Ok(ask.done_at(&format!("/console/traces/{bot}/{new}")))
 }

@@ -9,8 +9,8 @@ words! {
         selection: Text = "Select", "选择";
         selected: Text = "Replay selected…", "重放所选…";
         matching: Text = "Replay all that match…", "重放所有符合条件的…";
-        rule: Text = "Of a message with failed deliveries, only these are replayed. Deliveries in flight are left out.",
-            "消息若有失败的投递，只重放失败的那些。投递中的不重放。";
+        rule: Text = "Of a message with failed deliveries, only these are replayed. Deliveries in flight or waiting are left out.",
+            "消息若有失败的投递，只重放失败的那些。投递中和等待中的不重放。";
         preview: Text = "Replay deliveries", "重放投递";
         count: fn(u64) -> String = |count| match count {
             1 => "1 delivery will be sent again through its channel, as the channel is configured now.".to_owned(),
@@ -22,6 +22,10 @@ words! {
         url: Text = "Another URL", "其他 URL";
         url_help: Text = "Empty: the webhook of each channel. The credentials of the channels are not sent to another URL.",
             "留空则使用各频道的 webhook。频道的凭据不会发送到其他 URL。";
+        supersede: fn(u64) -> String = |count| match count {
+            1 => "Cancel 1 delivery that still waits, and replay it".to_owned(),
+            _ => format!("Cancel {count} deliveries that still wait, and replay them"),
+        }, |count| format!("取消 {count} 条等待中的投递，并重放它们");
         start: fn(u64) -> String = |count| match count {
             1 => "Replay 1 delivery".to_owned(),
             _ => format!("Replay {count} deliveries"),

@@ -60,7 +60,15 @@ pub(in crate::console) struct Traces {
     pub(in crate::console) sink: &'static str,
     pub(in crate::console) sink_webhook: &'static str,
     pub(in crate::console) sink_ai: &'static str,
+    pub(in crate::console) supersede: &'static str,
     pub(in crate::console) replayed: &'static str,
+    pub(in crate::console) not_ended: &'static str,
+    pub(in crate::console) parked_help: &'static str,
+    pub(in crate::console) in_lane_help: &'static str,
+    pub(in crate::console) attempt_now: &'static str,
+    pub(in crate::console) attempted: &'static str,
+    pub(in crate::console) give_up: &'static str,
+    pub(in crate::console) given_up: &'static str,
 }
 
 pub(super) static EN: Traces = Traces {
@@ -181,7 +189,15 @@ pub(super) static EN: Traces = Traces {
     sink: "Sink",
     sink_webhook: "Webhook",
     sink_ai: "AI: the sender receives another response",
+    supersede: "Cancel a delivery of this message that still waits",
     replayed: "The message is being delivered again. This is the new trace.",
+    not_ended: "This delivery has not ended",
+    parked_help: "It waits for its next attempt, so it cannot be replayed: the receiver would get the message twice. Try it now, or give it up; it can be replayed then.",
+    in_lane_help: "It is in flight or has its turn in its lane, so it cannot be replayed: the receiver would get the message twice. It can be replayed when it has ended.",
+    attempt_now: "Try now",
+    attempted: "The delivery is attempted now.",
+    give_up: "Give up",
+    given_up: "The delivery was given up. It can be replayed.",
 };
 
 pub(super) static ZH: Traces = Traces {
@@ -297,5 +313,13 @@ pub(super) static ZH: Traces = Traces {
     sink: "出口",
     sink_webhook: "Webhook",
     sink_ai: "AI：发送者会再收到一次回复",
+    supersede: "这条消息若还有投递在等待，则将其取消",
     replayed: "正在重新投递。这是新的追踪。",
+    not_ended: "投递尚未结束",
+    parked_help: "这次投递在等待下一次尝试，此时不能重放，否则接收方会收到两次。可以立即重试；也可以放弃，之后再重放。",
+    in_lane_help: "这次投递正在进行或在队列中等待，此时不能重放，否则接收方会收到两次。结束后即可重放。",
+    attempt_now: "立即重试",
+    attempted: "正在重试投递。",
+    give_up: "放弃投递",
+    given_up: "已放弃投递，可以重放。",
 };
