@@ -11,6 +11,7 @@ use stage::{Answer, ORIGIN, Stage};
 use table::TABLE;
 
 mod answers;
+mod audited;
 mod bounds;
 mod matrix;
 mod mcp;

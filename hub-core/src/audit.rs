@@ -1,15 +1,22 @@
-//! The audit log: every act of an administrator, and every act on a credential. Entries are only ever added, and
-//! forgotten when they are old; they hold no secret, and outlive what they name.
+//! The audit log: every act of an administrator, every act on a credential, and every act that changes where people's
+//! messages go. Entries are only ever added, and forgotten when they are old; they hold no secret, and outlive what they
+//! name. Of a URL they hold the origin: path and query may be secret.
 //!
 //! An entry is written by the transaction of the act itself:
 //! `let entry = ctx.audit(actor, Action::KeyCreated).target(id, name);` before it, and
 //! `tx.audit().add(&entry).await?` in it, before whatever deletes the target.
 
 use serde_json::Value;
+use url::Url;
 
 use crate::{access::Actor, context::Context, id::UserId, model::session::ClientInfo};
 
 pub use crate::model::audit::{Action, AuditEntry, NewEntry};
+
+/// The origin of a URL, which may be logged; `None` for a text that is not a URL.
+pub(crate) fn origin(url: &str) -> Option<String> {
+    Some(Url::parse(url).ok()?.origin().ascii_serialization())
+}
 
 impl Context {
     /// An entry about something that an actor does now.

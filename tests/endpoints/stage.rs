@@ -185,8 +185,9 @@ impl Stage {
         );
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut witness).await.unwrap();
         let replay = hub.hub.traces();
-        let replay =
-            replay.replay_all(&hub.owner, ReplaySelection::Ids(vec![trace]), BulkOptions::default(), None).await;
+        let replay = replay
+            .replay_all(&hub.owner, ReplaySelection::Ids(vec![trace]), BulkOptions::default(), None)
+            .await;
         let replay = replay.unwrap().id.unwrap();
         let plugins = hub.hub.plugins();
         let new = Submission { script: script("tagger"), ..Submission::default() };

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, header};
 use serde_json::{Value, json};
 
-use super::{App, Apps, InstalledApp, everybody, secret_place};
-use crate::{egress::Call, error::Result, secret::Secret};
+use super::{App, Apps, InstalledApp, everybody, secret_place, updated};
+use crate::{access::Actor, egress::Call, error::Result, model::audit::Action, secret::Secret};
 
 /// How long the answer may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -18,11 +18,11 @@ const MAX_ANSWER: usize = 16 * 1024;
 impl Apps<'_> {
     /// Posts to the first registered redirect URI of an app what it needs to work on the bot. An app without a URL
     /// for events may return one. The installation is valid whatever the outcome: its owner was shown the token.
-    pub(super) async fn announce(&self, app: &App, installed: &InstalledApp) {
+    pub(super) async fn announce(&self, actor: &Actor, app: &App, installed: &InstalledApp) {
         let Some(uri) = app.redirect_uris.first() else { return };
         match self.notify(app, installed, uri).await {
             Ok(Some(url)) if app.webhook_url.is_none() => {
-                if let Err(error) = self.take_url(app, url).await {
+                if let Err(error) = self.take_url(actor, app, url).await {
                     tracing::debug!(app = %app.id, %error, "the URL for events that the app named is not used");
                 }
             }
@@ -66,19 +66,20 @@ impl Apps<'_> {
     }
 
     /// Makes a URL the app's for events, if it has none meanwhile, and tries it.
-    async fn take_url(&self, app: &App, url: String) -> Result<()> {
+    async fn take_url(&self, actor: &Actor, app: &App, url: String) -> Result<()> {
         self.ctx.egress.check_url(&url)?;
-        let id = app.id;
+        let (id, entry) = (app.id, self.ctx.audit(actor, Action::AppUpdated));
         let write = self.ctx.store.write(move |tx| {
             Box::pin(async move {
                 let mut app = tx.apps().find_own(everybody()?, id).await?.ok_or_else(super::not_found)?;
                 if app.webhook_url.is_none() {
                     app.webhook_url = Some(url);
                     tx.apps().update(&app).await?;
+                    tx.audit().add(&updated(entry, &app)).await?;
                 }
                 Ok(app)
             })
         });
-        self.challenge(&write.await?).await
+        self.challenge(&write.await?, None).await
     }
 }

@@ -137,7 +137,7 @@ impl Apps<'_> {
         .await?;
         self.notify_changed(bot_id, app.id, Changed::Installed);
         self.ctx.node.wake.hint(Hint::AppEvents);
-        self.announce(&app, &installed).await;
+        self.announce(actor, &app, &installed).await;
         Ok(Install::Done(Box::new(installed)))
     }
 
@@ -164,6 +164,7 @@ impl Apps<'_> {
     ) -> Result<Installation> {
         let scope = actor.scope()?;
         let now = self.ctx.store.now();
+        let entry = self.ctx.audit(actor, Action::InstallationChanged);
         let write = self.ctx.store.write(move |tx| {
             async move {
                 tx.channels().begin_change(scope, bot_id).await?;
@@ -180,6 +181,9 @@ impl Apps<'_> {
                 let Installation { id, handle, scopes, enabled, .. } = &installation;
                 let updated = tx.installations().update(*id, handle, *scopes, *enabled, now).await;
                 updated.map_err(handle_taken)?;
+                let detail = serde_json::json!({ "app": app_id, "bot": bot_id, "handle": handle, "scopes": scopes,
+                    "enabled": enabled });
+                tx.audit().add(&entry.target(id, &*installation.app_name).detail(detail)).await?;
                 Ok(installation)
             }
             .boxed()

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 
 use crate::{
     access::Actor,
-    audit::Action,
+    audit::{Action, NewEntry, origin},
     context::Context,
     error::{Error, Result},
     events::Changed,
@@ -207,6 +207,7 @@ impl<'h> Apps<'h> {
         let checked = self.ctx.computations.run(move || patch.check(&egress)).await??;
         let now = self.ctx.store.now();
         self.check_own(actor, id).await?;
+        let entry = self.ctx.audit(actor, Action::AppUpdated);
         let (app, retry, bots) = self
             .ctx
             .store
@@ -218,6 +219,7 @@ impl<'h> Apps<'h> {
                     app.updated_at = now;
                     tx.apps().update(&app).await?;
                     let retry = app.webhook_url.is_some() && app.webhook_url != before;
+                    tx.audit().add(&updated(entry, &app)).await?;
                     Ok((app, retry, tx.apps().begin_change(id).await?))
                 }
                 .boxed()
@@ -229,7 +231,7 @@ impl<'h> Apps<'h> {
         if !retry {
             return Ok(app);
         }
-        let webhook_verified = self.challenge(&app).await.is_ok();
+        let webhook_verified = self.challenge(&app, None).await.is_ok();
         Ok(App { webhook_verified, ..app })
     }
 
@@ -276,6 +278,17 @@ impl<'h> Apps<'h> {
             _ => Ok(()),
         }
     }
+}
+
+/// An entry about an app that was changed.
+fn updated(entry: NewEntry, app: &App) -> NewEntry {
+    let redirects: Vec<_> = app.redirect_uris.iter().filter_map(|uri| origin(uri)).collect();
+    let detail = serde_json::json!({
+        "webhook_origin": app.webhook_url.as_deref().and_then(origin),
+        "redirect_origins": redirects,
+        "scopes": app.scopes,
+    });
+    entry.target(app.id, &*app.name).detail(detail)
 }
 
 /// The scope of the hub itself: what follows from a change that was allowed touches bots of others.

@@ -10,9 +10,11 @@ use serde_json::{Value, json};
 use super::{App, Apps, CreatedApp, not_found};
 use crate::{
     access::Actor,
+    audit::origin,
     egress::Call,
     error::{Error, ErrorCode, Result},
     id::AppId,
+    model::audit::{Action, NewEntry},
     wake::Hint,
 };
 
@@ -31,7 +33,10 @@ impl Apps<'_> {
         self.check_own(actor, id).await?;
         let app = self.ctx.store.read().await?.apps().find_own(actor.scope()?, id).await?;
         let app = app.ok_or_else(not_found)?;
-        self.challenge(&app).await?;
+        let detail =
+            json!({ "webhook_origin": app.webhook_url.as_deref().and_then(origin), "verified": true });
+        let entry = self.ctx.audit(actor, Action::AppUpdated).target(id, &*app.name).detail(detail);
+        self.challenge(&app, Some(entry)).await?;
         Ok(App { webhook_verified: true, ..app })
     }
 
@@ -40,12 +45,12 @@ impl Apps<'_> {
         if created.app.webhook_url.is_none() || created.app.webhook_verified {
             return Ok(created);
         }
-        let webhook_verified = self.challenge(&created.app).await.is_ok();
+        let webhook_verified = self.challenge(&created.app, None).await.is_ok();
         Ok(CreatedApp { app: App { webhook_verified, ..created.app }, ..created })
     }
 
-    /// Sends a challenge, and notes whether it came back.
-    pub(super) async fn challenge(&self, app: &App) -> Result<()> {
+    /// Sends a challenge, and notes whether it came back: with the entry of the audit log in that case.
+    pub(super) async fn challenge(&self, app: &App, entry: Option<NewEntry>) -> Result<()> {
         let Some(url) = app.webhook_url.clone() else {
             return Err(Error::conflict("the app has no URL for events"));
         };
@@ -56,6 +61,9 @@ impl Apps<'_> {
                 let same = tx.apps().set_verified(id, &url, verified).await?;
                 if same && verified {
                     tx.app_events().hasten(id, now).await?;
+                    if let Some(entry) = entry {
+                        tx.audit().add(&entry).await?;
+                    }
                 }
                 // Bots that have the app tell it from now on, or no more.
                 Ok((same, tx.apps().begin_change(id).await?))

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Problems, Result},
     events::Event,
     id::{BotId, ChannelId, UserId},
-    model::revocation::Revoked,
+    model::{audit::Action, revocation::Revoked},
     page::{Page, PageRequest},
     text,
     wake::Hint,
@@ -136,24 +136,20 @@ impl<'h> Bots<'h> {
     pub async fn delete(&self, actor: &Actor, id: BotId) -> Result<()> {
         let owner = actor.scope()?.owner();
         let revocation = self.ctx.revocation(Revoked::Bot(id));
+        let entry = self.ctx.audit(actor, Action::BotDeleted);
         let owners = self.ctx.node.owners.of(&self.ctx.store, [id].into()).await?;
-        let found = self
-            .ctx
+        self.ctx
             .store
             .write(move |tx| {
                 Box::pin(async move {
-                    let found = tx.bots().delete(owner, id).await?;
-                    if found {
-                        tx.binds().delete_of_bot(id).await?;
-                        tx.revocations().add(&revocation).await?;
-                    }
-                    Ok(found)
+                    let bot = tx.bots().find(owner, id).await?.ok_or_else(|| Error::not_found("bot"))?;
+                    tx.bots().delete(owner, id).await?;
+                    tx.binds().delete_of_bot(id).await?;
+                    tx.audit().add(&entry.target(id, bot.name)).await?;
+                    tx.revocations().add(&revocation).await
                 })
             })
             .await?;
-        if !found {
-            return Err(Error::not_found("bot"));
-        }
         self.ctx.notify_revoked(revocation.revoked);
         self.ctx.node.wake.hint(Hint::Bot(id));
         if let Some(owner_id) = owners.get(&id).copied() {

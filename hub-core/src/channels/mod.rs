@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use futures_util::FutureExt;
 
+mod changes;
 mod channel;
 mod clients;
 mod filter_test;
@@ -40,6 +41,7 @@ use crate::{
     id::{BotId, ChannelId},
     idempotency::{self, Idempotent},
     model::{
+        audit::Action,
         channel::encode,
         revocation::Revoked,
         sinks::{AiSource, AiUpdate, IlinkSettings, WebSocketSettings, WebhookUpdate},
@@ -115,6 +117,7 @@ impl<'h> Channels<'h> {
         )?;
         let mut channel = channel::show(record.clone(), Default::default(), Vec::new(), key.at)?;
         channel.webhook_generated_secret = generated;
+        let entry = changes::created(self.ctx.audit(actor, Action::ChannelCreated), &record);
         let most = self.ctx.config.max_channels;
         let created = idempotency::write_once(&self.ctx.store, once, move |tx| {
             async move {
@@ -124,6 +127,7 @@ impl<'h> Channels<'h> {
                 }
                 check_name_is_free(tx, &record).await?;
                 tx.channels().insert(&record, &key.hash).await.map_err(handle_taken)?;
+                tx.audit().add(&entry).await?;
                 Ok(CreatedChannel { channel, api_key })
             }
             .boxed()
@@ -163,7 +167,7 @@ impl<'h> Channels<'h> {
         patch: ChannelPatch,
     ) -> Result<Channel> {
         patch.check()?;
-        self.change(actor, bot_id, id, AfterChange::Nothing, move |record| {
+        self.change(actor, bot_id, id, Action::ChannelUpdated, move |record| {
             patch.apply(record);
             Ok(())
         })
@@ -177,14 +181,15 @@ impl<'h> Channels<'h> {
     pub async fn delete(&self, actor: &Actor, bot_id: BotId, id: ChannelId) -> Result<()> {
         let scope = actor.scope()?;
         let revocation = self.ctx.revocation(Revoked::Channel(id));
+        let entry = self.ctx.audit(actor, Action::ChannelDeleted);
         self.ctx
             .store
             .write(move |tx| {
                 async move {
                     tx.channels().begin_change(scope, bot_id).await?;
-                    if !tx.channels().delete(bot_id, id).await? {
-                        return Err(Error::not_found("channel"));
-                    }
+                    let record = found(tx.channels().find(scope, bot_id, id).await?)?;
+                    tx.channels().delete(bot_id, id).await?;
+                    tx.audit().add(&changes::deleted(entry, &record)).await?;
                     tx.revocations().add(&revocation).await
                 }
                 .boxed()
@@ -208,7 +213,7 @@ impl<'h> Channels<'h> {
     ) -> Result<Channel> {
         let (json, checked) = (encode(filter)?, filter.clone());
         self.ctx.computations.run(move || checked.validate()).await??;
-        self.change(actor, bot_id, id, AfterChange::Nothing, move |record| {
+        self.change(actor, bot_id, id, Action::FilterChanged, move |record| {
             record.filter = json;
             Ok(())
         })
@@ -228,7 +233,7 @@ impl<'h> Channels<'h> {
     ) -> Result<Channel> {
         websocket.validate()?;
         let json = encode(websocket)?;
-        self.change(actor, bot_id, id, AfterChange::Nothing, move |record| {
+        self.change(actor, bot_id, id, Action::WebSocketChanged, move |record| {
             record.websocket = json;
             Ok(())
         })
@@ -248,7 +253,7 @@ impl<'h> Channels<'h> {
     ) -> Result<Channel> {
         ilink.validate()?;
         let json = encode(&ilink)?;
-        self.change(actor, bot_id, id, AfterChange::Nothing, move |record| {
+        self.change(actor, bot_id, id, Action::IlinkChanged, move |record| {
             record.ilink = json;
             Ok(())
         })
@@ -280,7 +285,7 @@ impl<'h> Channels<'h> {
             Ok(generated)
         };
         let (mut channel, generated) =
-            self.change_with(actor, bot_id, id, AfterChange::RestartWebhook, change).await?;
+            self.change_with(actor, bot_id, id, Action::WebhookChanged, change).await?;
         channel.webhook_generated_secret = generated;
         Ok(channel)
     }
@@ -292,7 +297,7 @@ impl<'h> Channels<'h> {
     pub async fn set_ai(&self, actor: &Actor, bot_id: BotId, id: ChannelId, ai: AiUpdate) -> Result<Channel> {
         let json = encode(&ai.validate(&self.ctx.egress)?)?;
         let sealer = self.ctx.sealer.clone();
-        self.change(actor, bot_id, id, AfterChange::Nothing, move |record| {
+        self.change(actor, bot_id, id, Action::AiSinkChanged, move |record| {
             record.ai = json;
             record.change_ai_api_key(&ai.api_key, &sealer);
             Ok(())
@@ -318,25 +323,30 @@ impl<'h> Channels<'h> {
         actor: &Actor,
         bot_id: BotId,
         id: ChannelId,
-        after_change: AfterChange,
+        action: Action,
         change: impl FnOnce(&mut ChannelRecord) -> Result<()> + Send + 'static,
     ) -> Result<Channel> {
-        Ok(self.change_with(actor, bot_id, id, after_change, change).await?.0)
+        Ok(self.change_with(actor, bot_id, id, action, change).await?.0)
     }
 
-    /// Changes one row and the revision of the bot's rules in one command, and notifies the workers. Returns the channel
-    /// and what `change` returned.
+    /// Changes one row and the revision of the bot's rules in one command, with its entry of the audit log, and notifies
+    /// the workers. Returns the channel and what `change` returned.
     async fn change_with<T: Send + 'static>(
         &self,
         actor: &Actor,
         bot_id: BotId,
         id: ChannelId,
-        after_change: AfterChange,
+        action: Action,
         change: impl FnOnce(&mut ChannelRecord) -> Result<T> + Send + 'static,
     ) -> Result<(Channel, T)> {
         let scope = actor.scope()?;
         let now = self.ctx.store.now();
         let revocation = self.ctx.revocation(Revoked::Channel(id));
+        let entry = self.ctx.audit(actor, action);
+        let after_change = match action {
+            Action::WebhookChanged => AfterChange::RestartWebhook,
+            _ => AfterChange::Nothing,
+        };
         let (record, ended, changed) = self
             .ctx
             .store
@@ -344,14 +354,15 @@ impl<'h> Channels<'h> {
                 async move {
                     tx.channels().begin_change(scope, bot_id).await?;
                     let mut record = found(tx.channels().find(scope, bot_id, id).await?)?;
-                    let (before, old_name) = (record.enabled, record.name.clone());
+                    let before = record.clone();
                     let changed = change(&mut record)?;
-                    if record.name != old_name {
+                    if record.name != before.name {
                         check_name_is_free(tx, &record).await?;
                     }
                     record.updated_at = now;
                     tx.channels().update(&record, after_change).await.map_err(handle_taken)?;
-                    let ended = before && !record.enabled;
+                    tx.audit().add(&changes::changed(entry, &before, &record)).await?;
+                    let ended = before.enabled && !record.enabled;
                     if ended {
                         tx.revocations().add(&revocation).await?;
                     }

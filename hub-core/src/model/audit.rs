@@ -47,6 +47,30 @@ words! {
         KeyCreated = "api_key.created",
         /// A user deleted an API key.
         KeyDeleted = "api_key.deleted",
+        /// A bot was bound, which stored its login.
+        BotBound = "bot.bound",
+        /// A bot got a new login, or works with its former one again; the detail says which.
+        BotLoggedIn = "bot.logged_in",
+        /// A bot was deleted.
+        BotDeleted = "bot.deleted",
+        /// A channel was created, with its key.
+        ChannelCreated = "channel.created",
+        /// Name, handle or options of a channel were changed, or the channel was switched on or off.
+        ChannelUpdated = "channel.updated",
+        /// A channel was deleted, with its key.
+        ChannelDeleted = "channel.deleted",
+        /// The filter of a channel was changed.
+        FilterChanged = "channel_filter.changed",
+        /// The webhook of a channel was changed; the detail contains the origin of its URL.
+        WebhookChanged = "webhook_sink.changed",
+        /// The AI sink of a channel was changed; the detail contains the origin of its endpoint.
+        AiSinkChanged = "ai_sink.changed",
+        /// The WebSocket sink of a channel was changed.
+        WebSocketChanged = "websocket_sink.changed",
+        /// The iLink sink of a channel was changed.
+        IlinkChanged = "ilink_sink.changed",
+        /// Messages were replayed to another URL than that of their channel; the detail contains its origin.
+        ReplayedToUrl = "replay.redirected",
         /// The key of a channel was replaced.
         ChannelKeyRegenerated = "channel_key.regenerated",
         /// A program was logged in to a channel, which created its token.
@@ -55,18 +79,30 @@ words! {
         IlinkClientRevoked = "ilink_client.revoked",
         /// An app was created.
         AppCreated = "app.created",
+        /// An app was changed, or its URL for events; the detail contains the origin of that.
+        AppUpdated = "app.updated",
         /// An app was deleted.
         AppDeleted = "app.deleted",
         /// An administrator decided about the listing of an app.
         AppReviewed = "app.reviewed",
         /// An app was installed on a bot, which created its token.
         AppInstalled = "app.installed",
+        /// Handle or scopes of an app on a bot were changed, or it was switched on or off there.
+        InstallationChanged = "app.installation_changed",
         /// An app was uninstalled from a bot, which revoked its token.
         AppUninstalled = "app.uninstalled",
         /// The token of an app on a bot was replaced.
         AppTokenRegenerated = "app_token.regenerated",
         /// An administrator made an invitation.
         InviteCreated = "invite.created",
+        /// An author submitted a version of a plugin; the detail contains the hash of its source.
+        PluginSubmitted = "plugin.submitted",
+        /// A plugin was installed in a channel, or another version of it.
+        PluginInstalled = "channel_plugin.installed",
+        /// A plugin of a channel got another version or position, or was switched on or off.
+        PluginArranged = "channel_plugin.changed",
+        /// A plugin was uninstalled from a channel.
+        PluginUninstalled = "channel_plugin.uninstalled",
         /// A reviewer approved a version of a plugin; the detail says which, and the hash of its source.
         PluginApproved = "plugin.approved",
         /// A reviewer rejected a version of a plugin.

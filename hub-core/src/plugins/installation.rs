@@ -1,6 +1,7 @@
 //! Plugins in channels: which, in what order, in which version.
 
 use futures_util::FutureExt;
+use serde_json::json;
 
 use super::{InstalledPlugin, Plugins, Version};
 use crate::{
@@ -8,6 +9,7 @@ use crate::{
     error::{Error, Result},
     events::{Changed, Event},
     id::{BotId, ChannelId, PluginId},
+    model::audit::{Action, NewEntry},
     page::{Page, PageRequest},
     store::{
         Tx,
@@ -120,14 +122,18 @@ impl Plugins<'_> {
         id: PluginId,
     ) -> Result<()> {
         let scope = actor.scope()?;
+        let entry = self.ctx.audit(actor, Action::PluginUninstalled);
         self.ctx
             .store
             .write(move |tx| {
                 async move {
                     let rows = begin(tx, scope, bot_id, channel_id).await?;
+                    let name = tx.plugins().find(scope, id).await?.map(|plugin| plugin.name);
                     if !tx.channel_plugins().uninstall(channel_id, id).await? {
                         return Err(Error::not_found("plugin"));
                     }
+                    let detail = json!({ "bot": bot_id, "channel": channel_id });
+                    tx.audit().add(&entry.target(id, name.unwrap_or_default()).detail(detail)).await?;
                     let rest = rows.into_iter().filter(|row| row.plugin_id != id);
                     renumber(tx, bot_id, channel_id, rest.collect()).await.map(drop)
                 }
@@ -148,6 +154,8 @@ impl Plugins<'_> {
         may_add: bool,
     ) -> Result<InstalledPlugin> {
         let (scope, now) = (actor.scope()?, self.ctx.store.now());
+        let action = if may_add { Action::PluginInstalled } else { Action::PluginArranged };
+        let entry = self.ctx.audit(actor, action);
         let installed = self
             .ctx
             .store
@@ -186,7 +194,9 @@ impl Plugins<'_> {
                     rows.insert(place.min(rows.len()), row);
                     let mut rows = renumber(tx, bot_id, channel_id, rows).await?;
                     rows.retain(|row| row.plugin_id == id);
-                    rows.pop().ok_or_else(|| Error::not_found("plugin"))
+                    let installed = rows.pop().ok_or_else(|| Error::not_found("plugin"))?;
+                    tx.audit().add(&arranged(entry, bot_id, channel_id, &installed)).await?;
+                    Ok(installed)
                 }
                 .boxed()
             })
@@ -200,6 +210,13 @@ impl Plugins<'_> {
         self.ctx.node.wake.hint(Hint::Bot(bot_id));
         self.ctx.node.events.notify(Event::Plugin { bot_id, channel_id, plugin_id, change });
     }
+}
+
+fn arranged(entry: NewEntry, bot_id: BotId, channel_id: ChannelId, plugin: &InstalledPlugin) -> NewEntry {
+    let InstalledPlugin { version, content_hash, position, enabled, .. } = plugin;
+    let detail = json!({ "bot": bot_id, "channel": channel_id, "version": version, "content_hash": content_hash,
+        "position": position, "enabled": enabled });
+    entry.target(plugin.plugin_id, &*plugin.name).detail(detail)
 }
 
 /// Holds the bot's row and reads what is installed.

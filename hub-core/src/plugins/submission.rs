@@ -17,6 +17,7 @@ use crate::{
     error::{Error, Problems, Result},
     id::{PluginId, UserId},
     idempotency::{self, Idempotent},
+    model::audit::{Action, NewEntry},
     sandbox::Source,
     store::{
         Tx,
@@ -132,6 +133,7 @@ impl Plugins<'_> {
         let (name, name_key) = (checked.name.clone(), name_key(&checked.name));
         let plugin = NewPlugin { id: self.ctx.ids.next(), author_id, name, name_key, now };
         let version = checked.version_row(self.ctx, plugin.id);
+        let entry = submitted_entry(self.ctx.audit(actor, Action::PluginSubmitted), &plugin.name, &version);
         let submitted = idempotency::write_once(&self.ctx.store, once, move |tx| {
             async move {
                 refuse_taken(tx, &plugin).await?;
@@ -142,6 +144,7 @@ impl Plugins<'_> {
                     if is_constraint(&error) { taken(&plugin.name).with_source(error) } else { error }
                 })?;
                 tx.plugins().insert_version(&version).await?;
+                tx.audit().add(&entry).await?;
                 super::found(tx.plugins().find(scope, plugin.id).await?)
             }
             .boxed()
@@ -161,6 +164,7 @@ impl Plugins<'_> {
         self.own(actor, id).await?;
         let checked = self.check(actor, new).await?;
         let version = checked.version_row(self.ctx, id);
+        let entry = submitted_entry(self.ctx.audit(actor, Action::PluginSubmitted), &checked.name, &version);
         let plugin = self
             .ctx
             .store
@@ -175,6 +179,7 @@ impl Plugins<'_> {
                         return Err(Error::not_found("plugin"));
                     }
                     tx.plugins().insert_version(&version).await?;
+                    tx.audit().add(&entry).await?;
                     tx.plugins().trim_versions(id, MAX_OBSOLETE).await?;
                     super::found(tx.plugins().find(scope, id).await?)
                 }
@@ -202,6 +207,11 @@ impl Plugins<'_> {
             }
         }
     }
+}
+
+fn submitted_entry(entry: NewEntry, name: &str, version: &NewVersion) -> NewEntry {
+    let detail = serde_json::json!({ "version": version.version, "content_hash": version.content_hash });
+    entry.target(version.plugin_id, name).detail(detail)
 }
 
 async fn refuse_taken(tx: &mut Tx, plugin: &NewPlugin) -> Result<()> {

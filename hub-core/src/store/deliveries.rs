@@ -9,10 +9,10 @@ mod open;
 
 pub use crate::model::trace::{DeliveryFacts, DeliveryState};
 pub use finish::{Finished, HealthReport, SinkHealth};
-pub use open::OpenDelivery;
 pub(super) use finish::{
     Successes, count_statement, delete_statement, delete_statement_postgres, finish, finish_statement,
 };
+pub use open::OpenDelivery;
 
 use std::collections::HashSet;
 

@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use futures_util::FutureExt as _;
+use serde_json::json;
 
 use super::{Traces, replay, waiting};
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
     id::{ReplayId, TraceId, UserId},
     idempotency::{self, Idempotent},
     model::{
+        audit::Action,
         channel::decode,
         message::Direction,
         replay::{BulkReplay, RefusedReplay, ReplaySource},
@@ -123,6 +125,10 @@ impl Traces<'_> {
             return Ok(replay);
         }
         let id: ReplayId = self.ctx.ids.next();
+        let entry = target.map(|target| {
+            let origin = target.as_url().origin().ascii_serialization();
+            (self.ctx.audit(actor, Action::ReplayedToUrl).target(id, ""), origin)
+        });
         let replay = idempotency::write_once(&self.ctx.store, once, move |tx| {
             async move {
                 let sources = tx.replays().sources(owner, &ids).await?;
@@ -130,6 +136,10 @@ impl Traces<'_> {
                 let admitted = waiting::make_way(tx, replays, supersede, now).await?;
                 let refused = all_refused(refused, admitted.refused);
                 tx.replays().insert(id, owner, (&admitted.replays, &refused), (now, MAX_KEPT)).await?;
+                if let Some((entry, origin)) = entry {
+                    let detail = json!({ "traces": admitted.replays.len(), "origin": origin });
+                    tx.audit().add(&entry.detail(detail)).await?;
+                }
                 tx.replays().find(owner, id).await?.ok_or_else(|| Error::not_found("replay"))
             }
             .boxed()
@@ -179,7 +189,8 @@ impl Traces<'_> {
 
 /// What is reported of traces that are not replayed.
 fn all_refused(mut refused: Vec<RefusedReplay>, not_admitted: Vec<(Replay, String)>) -> Vec<RefusedReplay> {
-    let sources = not_admitted.into_iter().filter_map(|(replay, reason)| Some((replay.trace.replay_of?, reason)));
+    let sources =
+        not_admitted.into_iter().filter_map(|(replay, reason)| Some((replay.trace.replay_of?, reason)));
     refused.extend(sources.map(|(trace_id, reason)| RefusedReplay { trace_id, reason }));
     refused
 }

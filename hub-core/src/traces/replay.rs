@@ -1,18 +1,23 @@
 //! Replaying the message of a trace.
 
 use serde::Serialize;
+use serde_json::json;
 use url::Position;
 
 use super::{Traces, waiting};
 use crate::{
     access::Actor,
+    audit::origin,
     egress::CheckedUrl,
     error::{Error, Result},
     id::{BotId, ChannelId, MessageId, TraceId},
     idempotency::{self, Idempotent},
     model::{
+        audit::Action,
         sinks::SinkId,
-        trace::{DeliveryState, PackedSteps, Step, StepDetail, StepError, StepKind, StepName, Trace, TraceStatus},
+        trace::{
+            DeliveryState, PackedSteps, Step, StepDetail, StepError, StepKind, StepName, Trace, TraceStatus,
+        },
     },
     store::{
         deliveries::Replay,
@@ -100,6 +105,10 @@ impl Traces<'_> {
             ReplayTo::Model => (SinkId::Ai, None, Some("the model".to_owned())),
         };
         let (now, trace_id) = (self.ctx.store.now(), self.ctx.ids.next());
+        let entry = url.map(|url| {
+            let detail = json!({ "bot": bot_id, "replay_of": id, "origin": origin(url) });
+            self.ctx.audit(actor, Action::ReplayedToUrl).target(trace_id, "").detail(detail)
+        });
         let replay = Replay {
             id: self.ctx.ids.next(),
             message_id: trace.message_id,
@@ -118,6 +127,9 @@ impl Traces<'_> {
                 }
                 for replay in &admitted.replays {
                     tx.deliveries().insert_replay(replay).await?;
+                }
+                if let Some(entry) = entry {
+                    tx.audit().add(&entry).await?;
                 }
                 Ok(trace_id)
             })
@@ -157,10 +169,8 @@ impl Traces<'_> {
                 let mut deliveries = tx.deliveries();
                 let open = deliveries.open_of(&[message]).await?;
                 let of_trace = open.iter().filter(|open| open.trace_id == id);
-                let parked: Vec<_> = of_trace
-                    .filter(|open| open.state == DeliveryState::Parked)
-                    .map(|open| open.id)
-                    .collect();
+                let parked: Vec<_> =
+                    of_trace.filter(|open| open.state == DeliveryState::Parked).map(|open| open.id).collect();
                 let update = |trace| cancelled(trace, CANCELLED, now);
                 Ok(deliveries.abandon_waiting(&parked, CANCELLED, now, update).await?.len())
             })

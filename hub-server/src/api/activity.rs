@@ -67,8 +67,9 @@ view! {
 impl ActivityApi {
     /// Lists the activity of the user's account
     ///
-    /// Successful and failed sign-ins, keys, passkeys, linked accounts, passwords, devices signed in by QR code, and
-    /// changes by administrators. Retained for one year.
+    /// Successful and failed sign-ins, keys, passkeys, linked accounts, passwords, devices signed in by QR code, changes
+    /// by administrators, and what the user changed about where messages go: bots, channels, sinks, plugins, apps.
+    /// Retained for one year.
     #[oai(path = "/api/user/activity", method = "get", operation_id = "listActivity")]
     async fn list(
         &self,

@@ -129,7 +129,13 @@ fn example_trace() -> TraceId {
 
 impl Example for StartReplay {
     fn example() -> Self {
-        Self { trace_ids: Some(vec![example_trace()]), filter: None, url: None, supersede: Some(false), dry_run: Some(false) }
+        Self {
+            trace_ids: Some(vec![example_trace()]),
+            filter: None,
+            url: None,
+            supersede: Some(false),
+            dry_run: Some(false),
+        }
     }
 }
 

@@ -1,12 +1,18 @@
 //! The end of a login: the credentials are stored before the user is notified (`docs/ilink.md#credentials`).
 
+use serde_json::json;
+
 use super::Notes;
 use crate::{
+    access::Actor,
     app_status::{notify_status, status_of},
     bots::{Bots, credentials},
     error::Result,
     id::{BotId, Ids},
-    model::bot::{BindStatus, BotStatus, StoredBind},
+    model::{
+        audit::{Action, NewEntry},
+        bot::{BindStatus, BotStatus, StoredBind},
+    },
     network::Credentials,
     secret::Sealer,
     store::{
@@ -30,6 +36,10 @@ struct Settlement {
     sealer: Sealer,
     ids: Ids,
     now: Timestamp,
+    /// The entry about a new bot.
+    created: NewEntry,
+    /// The entry about a bot that gets the login.
+    reused: NewEntry,
 }
 
 /// What happens to the account.
@@ -42,7 +52,12 @@ enum Decision {
 impl Bots<'_> {
     /// Gives the login to the account's bot, or to a new one. Nothing is overwritten that belongs to another hub
     /// user.
-    pub(super) async fn settle(&self, bind: &StoredBind, credentials: Credentials) -> Result<()> {
+    pub(super) async fn settle(
+        &self,
+        actor: &Actor,
+        bind: &StoredBind,
+        credentials: Credentials,
+    ) -> Result<()> {
         failpoint!("bind.settle");
         let settlement = Settlement {
             bind: bind.clone(),
@@ -52,6 +67,8 @@ impl Bots<'_> {
             sealer: self.ctx.sealer.clone(),
             ids: self.ctx.ids.clone(),
             now: self.ctx.store.now(),
+            created: self.ctx.audit(actor, Action::BotBound),
+            reused: self.ctx.audit(actor, Action::BotLoggedIn),
         };
         let (again, new_id) = (settlement.clone(), settlement.new_id);
         let settled = self.ctx.store.write(move |tx| Box::pin(settlement.run(tx))).await;
@@ -72,7 +89,7 @@ impl Bots<'_> {
 
     /// The account is bound to a token that was sent to the network: that login is used again. The network does not
     /// report which of several it is; then all inactive ones are tried.
-    pub(super) async fn resume(&self, bind: &StoredBind, known: Vec<BotId>) -> Result<()> {
+    pub(super) async fn resume(&self, actor: &Actor, bind: &StoredBind, known: Vec<BotId>) -> Result<()> {
         if known.is_empty() {
             let reason = "the account is already bound, and this hub has no login for it: \
                           remove the connection in the chat app, then scan again";
@@ -80,6 +97,7 @@ impl Bots<'_> {
         }
         let (id, rev, codes_shown) = (bind.id, bind.rev, bind.codes_shown);
         let (sealer, ids, now) = (self.ctx.sealer.clone(), self.ctx.ids.clone(), self.ctx.store.now());
+        let entry = self.ctx.audit(actor, Action::BotLoggedIn).detail(json!({ "login": "former" }));
         let resumed = self
             .ctx
             .store
@@ -90,6 +108,9 @@ impl Bots<'_> {
                         let before = status_of(tx, *bot).await?;
                         if tx.bots().resume(*bot, now).await? {
                             notify_status(tx, &ids, *bot, before, now).await?;
+                            let entry = NewEntry { id: ids.next(), ..entry.clone() };
+                            let name = tx.bots().find(None, *bot).await?.map(|bot| bot.name);
+                            tx.audit().add(&entry.target(bot, name.unwrap_or_default())).await?;
                             resumed.push(*bot);
                         }
                     }
@@ -177,7 +198,9 @@ impl Settlement {
             network: self.bind.network.clone(),
             login: self.login(self.new_id),
         };
-        tx.bots().insert(&bot, self.now).await
+        tx.bots().insert(&bot, self.now).await?;
+        let detail = json!({ "network": bot.network });
+        tx.audit().add(&self.created.clone().target(bot.id, bot.name).detail(detail)).await
     }
 
     /// The bot and its channels stay; what belonged to the old login goes.
@@ -189,7 +212,9 @@ impl Settlement {
         if !self.bind.name.is_empty() {
             tx.bots().rename(bot, &self.bind.name).await?;
         }
-        Ok(())
+        let name = tx.bots().find(None, bot).await?.map(|bot| bot.name).unwrap_or_default();
+        let detail = json!({ "login": "new" });
+        tx.audit().add(&self.reused.clone().target(bot, name).detail(detail)).await
     }
 
     fn login(&self, bot: BotId) -> NewLogin {

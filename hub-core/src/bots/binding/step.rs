@@ -47,7 +47,7 @@ impl Bots<'_> {
             let still_waiting =
                 matches!(&progress, Err(_) | Ok(LoginProgress { step: LoginStep::Waiting, .. }));
             let judged = code.is_some() && !still_waiting;
-            self.advance(&bind, notes, progress).await?;
+            self.advance(actor, &bind, notes, progress).await?;
             if !still_waiting {
                 // Judged, or not asked for: it must not be sent again.
                 code = None;
@@ -63,6 +63,7 @@ impl Bots<'_> {
 
     async fn advance(
         &self,
+        actor: &Actor,
         bind: &StoredBind,
         notes: Notes,
         progress: Result<LoginProgress, NetworkError>,
@@ -85,8 +86,8 @@ impl Bots<'_> {
                 (BindStatus::NeedCode, wrong.then(|| "the number is wrong".to_owned()))
             }
             LoginStep::CodeBlocked | LoginStep::Expired => return self.refresh(bind).await,
-            LoginStep::AlreadyBound => return self.resume(bind, notes.known).await,
-            LoginStep::Confirmed(credentials) => return self.settle(bind, credentials).await,
+            LoginStep::AlreadyBound => return self.resume(actor, bind, notes.known).await,
+            LoginStep::Confirmed(credentials) => return self.settle(actor, bind, credentials).await,
             LoginStep::Refused(why) => return self.end(bind, BindStatus::Refused, &why).await,
         };
         if (status, &reason, &state.0) == (bind.status, &notes.reason, &notes.state) {

@@ -21,7 +21,7 @@ use crate::{
 pub struct AuditApi;
 
 view! {
-    /// An act of an administrator, or an act on a credential.
+    /// An act of an administrator, on a credential, or one that changes where messages go.
     #[derive(Debug, Object)]
     #[oai(example)]
     pub struct AuditEntryView from entry: AuditEntry {
@@ -53,9 +53,11 @@ view! {
 impl AuditApi {
     /// Reads the audit log
     ///
-    /// Acts of administrators and acts on credentials: successful and failed sign-ins, keys, passwords, roles.
-    /// Entries are never changed; they are retained for one year. A page reads at most 1000 entries: with `action`, or
-    /// with both `actor` and `target`, it may have fewer items than its limit, or none, and a `next_cursor`. The list ends
+    /// Acts of administrators; acts on credentials: successful and failed sign-ins, keys, passwords, roles, logins of
+    /// bots; and acts that change where messages go: channels with their sinks, filters and plugins, apps, replays to
+    /// another URL. Of a URL an entry contains the origin. Entries are never changed; they are retained for one year
+    /// unless the setting `audit_retention` changes that. A page reads at most 1000 entries: with `action`, or with
+    /// both `actor` and `target`, it may have fewer items than its limit, or none, and a `next_cursor`. The list ends
     /// where that is `null`.
     #[oai(path = "/api/admin/audit", method = "get", operation_id = "listAudit")]
     #[expect(clippy::too_many_arguments, reason = "one per query parameter")]

@@ -27,7 +27,7 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
         @for event in &activity.items {
             tr {
                 td { (time(Some(event.entry.at), "")) }
-                td { code { (event.entry.action) } @if event.current { " (" (words.this_session) ")" } }
+                td { ((words.act)(&event.entry.action).unwrap_or(&event.entry.action)) @if event.current { " (" (words.this_session) ")" } }
                 td { bdi { (event.entry.target_name) } }
                 td { span.id { (event.entry.ip) } }
             }

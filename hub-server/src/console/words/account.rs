@@ -68,6 +68,8 @@ words! {
             "此账号做过什么、来自哪里。记录保留一年。";
         at: Text = "Time", "时间";
         event: Text = "Event", "事件";
+        act: fn(&str) -> Option<Text> = |act| super::events::find(act).map(|(english, _)| english),
+            |act| super::events::find(act).map(|(_, chinese)| chinese);
         target: Text = "Target", "对象";
         confirm: Text = "Confirm it is you", "确认是你本人";
         confirm_help: Text =

@@ -29,6 +29,7 @@ mod channel_plugins;
 mod channels;
 mod devices;
 mod en;
+mod events;
 mod explanations;
 mod facts;
 mod filters;
