@@ -108,9 +108,9 @@ struct Plan<'s> {
     lines: Vec<String>,
 }
 
-impl Plan<'_> {
-    async fn of<'s>(db: &Db, sql: &'s str) -> Plan<'s> {
-        Plan { sql, lines: db.plan(sql).await }
+impl<'s> Plan<'s> {
+    async fn of(db: &Db, sql: &'s str) -> Self {
+        Self { sql, lines: db.plan(sql).await }
     }
 
     fn shown(&self) -> String {
