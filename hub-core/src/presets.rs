@@ -74,7 +74,8 @@ impl SelfHosted {
     }
 
     /// Runs plugins, in processes of this very program: its `main` must begin with
-    /// [`run_worker_if_asked`](crate::sandbox::run_worker_if_asked).
+    /// [`run_worker_if_asked`](crate::sandbox::run_worker_if_asked). None runs where their system calls cannot be
+    /// filtered, unless the builder is given a sandbox with [`CallFilter::Optional`](crate::sandbox::CallFilter).
     pub fn plugins(mut self) -> Self {
         self.worker = WorkerProgram::SelfExe;
         self
