@@ -8,6 +8,7 @@ mod health;
 mod lost_key;
 mod monitoring;
 mod nightly;
+mod refused_start;
 mod restore;
 mod rotation;
 mod service_manager;

@@ -4,12 +4,12 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use hub_core::{
-    Error, Hub, backup,
+    Error, ErrorCode, Hub, backup,
     demo::NETWORK,
     egress::{AllowRule, Egress, EgressConfig},
     network::ilink::{IlinkConfig, IlinkNetwork},
     random::Random,
-    store::StoreConfig,
+    store::{StoreConfig, Upkeep},
     time::Clock,
 };
 
@@ -110,21 +110,17 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
     if let Some(url) = &settings.public_url {
         config.public_url = url.clone();
     }
-    let new_key_file = settings.new_key_file();
-    let key = settings.load_key(&random);
-    let key = key.map_err(|reason| Failure::new(Exit::Unreachable, "UNAVAILABLE", reason))?;
     let mut builder = Hub::builder()
         .config(config)
         .store(settings.store.clone())
         .media(settings.media.clone())
-        .secret_key(key)
         .sandbox(settings.sandbox.clone())
         .egress(egress_config)
         .clock(clock.clone())
         .random(random.clone());
-    if let Some(path) = new_key_file {
-        builder = builder.new_key_file(path);
-    }
+    builder = settings
+        .with_key(builder)
+        .map_err(|reason| Failure::new(Exit::Unreachable, "UNAVAILABLE", reason))?;
     // The networks of the server: a bind without a network uses the same default.
     if settings.networks.sim {
         builder = builder.network(network(NETWORK, sim_config(simulator, &settings))?);
@@ -132,14 +128,20 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
     if settings.networks.ilink {
         builder = builder.network(network("ilink", ilink_config(&settings))?);
     }
-    if let Some(next) = settings.next_key()? {
-        builder = builder.opening_key(next);
-    }
-    let hub = match how {
-        Open::Existing => builder.open_existing().await?,
-        Open::Migrate => builder.open().await?,
+    let is_ready = how == Open::Existing || is_current(&settings.store).await?;
+    Ok(if is_ready { builder.open_existing().await? } else { builder.open().await? })
+}
+
+/// Whether a database exists and needs no migration: it can be used while a server runs on it.
+async fn is_current(store: &StoreConfig) -> Result<bool, Failure> {
+    let mut database = match Upkeep::open(store).await {
+        Ok(database) => database,
+        Err(error) if error.code() == ErrorCode::NotFound => return Ok(false),
+        Err(error) => return Err(error.into()),
     };
-    Ok(hub)
+    let schema = database.schema().await;
+    database.close().await?;
+    Ok(schema?.pending.is_empty())
 }
 
 /// The private targets that this process may call, from its environment. What a running server may call is the server's

@@ -61,9 +61,7 @@ pub fn next_key(folder: &Path) -> Result<Option<[u8; 32]>> {
 /// # Errors
 /// `UNAVAILABLE` naming the file: it cannot be read or written, others may read it, or it holds no key.
 pub fn load_key(folder: &Path, random: &Random) -> Result<[u8; 32]> {
-    let path = key_file(folder);
-    private_files::create_folder(folder).map_err(|error| unusable(folder, error))?;
-    create_key(&path, random)
+    create_key(&key_file(folder), random)
 }
 
 /// The key in a file, which is made when missing.
@@ -71,8 +69,19 @@ pub fn load_key(folder: &Path, random: &Random) -> Result<[u8; 32]> {
 /// # Errors
 /// As [`load_key`].
 pub fn create_key(path: &Path, random: &Random) -> Result<[u8; 32]> {
-    let fresh = Zeroizing::new(HEXLOWER.encode(&random.bytes::<32>()));
-    match private_files::create_new(path, fresh.as_bytes()) {
+    store_key(path, &random.bytes())
+}
+
+/// Stores a key in a file unless there is one, and returns the key that is in the file then.
+///
+/// # Errors
+/// As [`load_key`].
+pub(crate) fn store_key(path: &Path, key: &[u8; 32]) -> Result<[u8; 32]> {
+    if let Some(folder) = path.parent() {
+        private_files::create_folder(folder).map_err(|error| unusable(folder, error))?;
+    }
+    let text = Zeroizing::new(HEXLOWER.encode(key));
+    match private_files::create_new(path, text.as_bytes()) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(unusable(path, error)),
@@ -85,9 +94,7 @@ pub fn create_key(path: &Path, random: &Random) -> Result<[u8; 32]> {
 /// # Errors
 /// As [`load_key`].
 pub fn read_key(path: &Path) -> Result<[u8; 32]> {
-    if private_files::is_exposed(path).map_err(|error| unusable(path, error))? {
-        return Err(unusable(path, "other users may read this key; run: chmod 600"));
-    }
+    private_files::check_key_file(path).map_err(|error| unusable(path, error))?;
     let text = Secret::new(std::fs::read_to_string(path).map_err(|error| unusable(path, error))?);
     parse_key(&text).map_err(|error| unusable(path, error.message()))
 }
@@ -168,5 +175,18 @@ mod tests {
         let path = folder.path().join("secret.key");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         assert_eq!(read_key(&path).unwrap_err().code(), ErrorCode::Unavailable);
+    }
+
+    #[test]
+    fn a_directory_in_place_of_the_key_is_named_as_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = key_file(folder.path());
+        std::fs::create_dir(&path).unwrap();
+        for refused in [read_key(&path), load_key(folder.path(), &Random::seeded(1))] {
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.code(), ErrorCode::Unavailable);
+            let message = refused.message();
+            assert!(message.contains("secret.key: is a directory") && !message.contains("chmod"), "{message}");
+        }
     }
 }

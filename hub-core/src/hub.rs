@@ -1,7 +1,7 @@
 //! The hub as a value: built once, cloned cheaply, shut down at the end.
 //!
 //! ```
-//! use hub_core::{Hub, access::Actor, page::PageRequest, random::Random, store::StoreConfig};
+//! use hub_core::{Hub, access::Actor, page::PageRequest, store::StoreConfig};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> hub_core::Result<()> {
@@ -10,7 +10,7 @@
 //! // Only the store and the key are required. A preset chooses the rest: see `hub_core::presets`.
 //! let hub = Hub::builder()
 //!     .store(StoreConfig::Sqlite(folder.join("hub.db")))
-//!     .secret_key(hub_core::data_dir::load_key(folder, &Random::system())?)
+//!     .key_file(hub_core::data_dir::key_file(folder)) // created by the first start
 //!     .open() // migrates the schema
 //!     .await?;
 //! hub.start().await?; // polls, delivers and sends from here on
@@ -25,18 +25,18 @@
 //! ```
 
 use std::{
-    collections::{HashMap, HashSet},
-    path::{Path, PathBuf},
-    sync::Arc,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use tokio::sync::{OnceCell, broadcast};
 
+use self::open::{Access, KeySource};
 use crate::{
+    accounts::Accounts,
     access::Actor,
-    accounts::{Accounts, PasswordHasher},
     admin::{Admin, ai_config::AiConfigs},
-    ai::{NoTools, Tools},
+    ai::Tools,
     apps::Apps,
     bots::Bots,
     channels::Channels,
@@ -46,30 +46,25 @@ use crate::{
     delivery::{
         retention::{self, Ages, Forgotten},
         supervisor::Supervisor,
-        tools::AppTools,
     },
-    egress::{Egress, EgressConfig},
-    error::{Error, ErrorCode, Problems, Result},
+    egress::EgressConfig,
+    error::Result,
     event_feed::{EventFeed, EventQuery},
     events::Event,
     gateway::Gateway,
-    id::Ids,
-    media::{Links, Media, MediaConfig, MediaStore},
+    media::{Media, MediaConfig},
     model::revocation::Revoked,
     network::Network,
-    node::Node,
     plugins::Plugins,
     random::Random,
-    sandbox::{Sandbox, SandboxConfig},
-    secret::Sealer,
-    store::{Store, StoreConfig},
-    tasks::{Computations, Tasks},
+    sandbox::SandboxConfig,
+    store::{Claim, StoreConfig},
+    tasks::Tasks,
     time::{Clock, Timestamp},
     traces::Traces,
 };
 
-/// Filters compiled at a time.
-const COMPUTATIONS: usize = 2;
+mod open;
 
 /// A hub. Clones share it; it has no type parameter and no lifetime.
 #[derive(Debug, Clone)]
@@ -77,6 +72,8 @@ pub struct Hub {
     ctx: Arc<Context>,
     tasks: Tasks,
     supervisor: Arc<OnceCell<Arc<Supervisor>>>,
+    /// Keeps other processes off a SQLite file.
+    claim: Arc<Mutex<Option<Claim>>>,
 }
 
 impl Hub {
@@ -176,10 +173,24 @@ impl Hub {
     /// # Errors
     /// `UNAVAILABLE` when the store cannot be written, or is a file that another process works on.
     pub async fn start(&self) -> Result<()> {
-        self.supervisor
-            .get_or_try_init(|| Supervisor::start((*self.ctx).clone(), self.tasks.clone()))
-            .await
-            .map(|_| ())
+        let start = || async {
+            self.hold_claim()?;
+            Supervisor::start((*self.ctx).clone(), self.tasks.clone()).await
+        };
+        self.supervisor.get_or_try_init(start).await.map(|_| ())
+    }
+
+    /// Claims the SQLite file, which only [`HubBuilder::open`] has done before.
+    fn hold_claim(&self) -> Result<()> {
+        let mut claim = self.claim();
+        if claim.is_none() {
+            *claim = self.ctx.store.claim()?;
+        }
+        Ok(())
+    }
+
+    fn claim(&self) -> MutexGuard<'_, Option<Claim>> {
+        self.claim.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a process works on this hub's store, this one or another, and will send and deliver what is stored. On
@@ -190,8 +201,9 @@ impl Hub {
     pub async fn is_at_work(&self) -> Result<bool> {
         let store = &self.ctx.store;
         if !store.is_shared() {
-            // The claim ends with this line.
-            return Ok(store.claim().is_err());
+            let own = self.claim();
+            // A claim taken here ends with this line.
+            return Ok(if own.is_some() { self.supervisor.initialized() } else { store.claim().is_err() });
         }
         let mut read = store.read().await?;
         let now = read.leases().database_now().await?;
@@ -199,7 +211,7 @@ impl Hub {
     }
 
     /// Stops receiving, finishes what is in flight within [`HubConfig::drain`], leaves the rest in the store,
-    /// gives the leases back and closes the store.
+    /// gives the leases back, closes the store and frees a SQLite file for other processes.
     pub async fn shutdown(&self) {
         self.tasks.stop();
         if !self.tasks.wait(&self.ctx.clock, self.ctx.config.drain).await {
@@ -211,6 +223,7 @@ impl Hub {
         }
         self.ctx.sandbox.close();
         self.ctx.store.close().await;
+        self.claim().take();
     }
 
     /// Forgets, in small pieces and at once, what is forgotten by its age and is from before an instant: traces,
@@ -255,9 +268,8 @@ pub trait Preset {
 #[derive(Debug, Default)]
 pub struct HubBuilder {
     store: Option<StoreConfig>,
-    secret_key: Option<[u8; 32]>,
-    new_key_file: Option<PathBuf>,
-    opening_key: Option<[u8; 32]>,
+    key: Option<KeySource>,
+    is_migration_forbidden: bool,
     networks: Vec<Arc<dyn Network>>,
     egress: EgressConfig,
     sandbox: SandboxConfig,
@@ -279,23 +291,22 @@ impl HubBuilder {
     /// The key that seals secrets at rest. The same database needs the same key.
     #[must_use]
     pub fn secret_key(mut self, key: [u8; 32]) -> Self {
-        self.secret_key = Some(key);
+        self.key = Some(KeySource::Value(key));
         self
     }
 
-    /// The file into which [`secret_key`](Self::secret_key) was just written, because there was none. Opening a
-    /// database that is sealed with another key removes it again: only a database without secrets gets a new key.
+    /// The file of the key that seals secrets at rest. Opening creates it unless the database needs another key, and
+    /// reads the key that an interrupted rotation ([`upkeep`](crate::upkeep)) left next to it.
     #[must_use]
-    pub fn new_key_file(mut self, path: PathBuf) -> Self {
-        self.new_key_file = Some(path);
+    pub fn key_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.key = Some(KeySource::File(path.into()));
         self
     }
 
-    /// A second key that opens secrets and seals none: as long as a rotation of keys has not ended, secrets are sealed
-    /// with either ([`upkeep`](crate::upkeep)).
+    /// Makes [`open`](Self::open) fail when the schema is not current, instead of migrating it.
     #[must_use]
-    pub fn opening_key(mut self, key: [u8; 32]) -> Self {
-        self.opening_key = Some(key);
+    pub fn without_migration(mut self) -> Self {
+        self.is_migration_forbidden = true;
         self
     }
 
@@ -357,87 +368,27 @@ impl HubBuilder {
         self
     }
 
-    /// Opens the store and brings its schema up to date. Nothing runs yet.
+    /// Opens the store and brings its schema up to date. Nothing runs yet. A SQLite file belongs to this hub until it
+    /// shuts down.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` naming everything that is missing or there twice, or what opening the store says.
+    /// `INVALID_PARAMS` naming everything that is missing or there twice. `UNAVAILABLE` when another process works on
+    /// the SQLite file; when a node works on the PostgreSQL database and the schema is not current; when a newer
+    /// program wrote the database, or the commit log cannot be read; when the database is sealed with another key.
+    /// Nothing is written then.
     pub async fn open(self) -> Result<Hub> {
-        Box::pin(self.open_store(true)).await
+        let access = if self.is_migration_forbidden { Access::Exclusive } else { Access::Migrate };
+        Box::pin(open::open(self, access)).await
     }
 
-    /// As [`open`](Self::open), but never changes the schema: for a second program while a hub runs.
+    /// Opens the store next to a hub that may be running: a SQLite file stays free for another process until
+    /// [`start`](Hub::start), and the schema is not changed.
     ///
     /// # Errors
     /// As [`open`](Self::open), and `UNAVAILABLE` when a migration is missing.
     pub async fn open_existing(self) -> Result<Hub> {
-        Box::pin(self.open_store(false)).await
+        Box::pin(open::open(self, Access::Shared)).await
     }
-
-    async fn open_store(self, migrate: bool) -> Result<Hub> {
-        let mut problems = Problems::default();
-        problems.check(self.store.is_some(), "store", "must be set");
-        problems.check(self.secret_key.is_some(), "secret_key", "must be set");
-        let names: HashSet<&str> = self.networks.iter().map(|network| network.name()).collect();
-        problems.check(names.len() == self.networks.len(), "network", "must have a unique name");
-        problems.finish()?;
-        let (store, key) = self.store.zip(self.secret_key).expect("both are set");
-        let clock = self.clock.unwrap_or_else(Clock::system);
-        let random = self.random.unwrap_or_else(Random::system);
-        let networks: HashMap<_, _> =
-            self.networks.into_iter().map(|network| (network.name().to_owned(), network)).collect();
-        let wanted = self.media.is_some();
-        let media = self.media.or_else(|| match &store {
-            StoreConfig::Sqlite(path) => Some(MediaConfig::Folder(path.with_file_name("media"))),
-            StoreConfig::Postgres(_) => None,
-        });
-        let egress = Egress::new(self.egress)?;
-        let links = Links::new(&key, self.config.public_url.as_str());
-        let media = MediaStore::open(media.as_ref(), &egress, links, &self.config.media)?;
-        if wanted {
-            media.check()?;
-        }
-        let store = if migrate {
-            Store::open(&store, clock.clone()).await?
-        } else {
-            Store::open_existing(&store, clock.clone()).await?
-        };
-        let sealer = Sealer::new(&key, random.clone());
-        let sealer = self.opening_key.iter().fold(sealer, Sealer::opening);
-        if let Err(error) = check_key(&store, &sealer, self.new_key_file.as_deref()).await {
-            store.close().await;
-            return Err(error);
-        }
-        let mut ctx = Context {
-            store,
-            ids: Ids::new(clock.clone(), random.clone()),
-            sealer,
-            passwords: PasswordHasher::new(self.config.password_hashers, random.clone()),
-            computations: Computations::new(COMPUTATIONS),
-            egress,
-            media,
-            sandbox: Sandbox::new(self.sandbox, clock.clone()),
-            tools: Arc::new(NoTools),
-            networks: Arc::new(networks),
-            config: Arc::new(self.config),
-            node: Node::default(),
-            clock,
-            random,
-        };
-        ctx.tools = self.tools.unwrap_or_else(|| Arc::new(AppTools::new(ctx.clone())));
-        Ok(Hub { ctx: Arc::new(ctx), tasks: Tasks::new(), supervisor: Arc::default() })
-    }
-}
-
-/// Refuses a key other than the one the database is sealed with, before anything is sealed with it.
-async fn check_key(store: &Store, sealer: &Sealer, new_key_file: Option<&Path>) -> Result<()> {
-    let Some(missing) = store.read().await?.sealed().missing_key(sealer).await? else { return Ok(()) };
-    let message = if let Some(path) = new_key_file {
-        std::fs::remove_file(path).map_err(Error::internal)?;
-        format!("the database is sealed with the key {missing}, and {} does not exist", path.display())
-    } else {
-        format!("the database is sealed with the key {missing}, and the key here is {}", sealer.key_id())
-    };
-    Err(Error::new(ErrorCode::Unavailable, message).with_hint(WRONG_KEY))
 }
 
 /// What helps against a wrong or missing key.

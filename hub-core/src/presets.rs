@@ -86,18 +86,15 @@ impl Preset for SelfHosted {
     fn builder(self) -> Result<HubBuilder> {
         let (clock, random) = (Clock::system(), Random::system());
         let client = Egress::new(self.egress.clone())?;
-        let network = IlinkNetwork::new("ilink", self.ilink, &client, clock, random.clone())?;
+        let network = IlinkNetwork::new("ilink", self.ilink, &client, clock, random)?;
         let sandbox = SandboxConfig::of(self.worker);
-        Ok(in_folder(&self.folder, &random)?.network(network).egress(self.egress).sandbox(sandbox))
+        Ok(in_folder(&self.folder).network(network).egress(self.egress).sandbox(sandbox))
     }
 }
 
 /// The store and the key of a directory; its files are next to the database.
-fn in_folder(folder: &Path, random: &Random) -> Result<HubBuilder> {
-    let key_file = data_dir::key_file(folder);
-    let is_new = !key_file.exists();
-    let key = data_dir::load_key(folder, random)?;
-    let builder =
-        HubBuilder::default().store(StoreConfig::Sqlite(data_dir::database(folder))).secret_key(key);
-    Ok(if is_new { builder.new_key_file(key_file) } else { builder })
+fn in_folder(folder: &Path) -> HubBuilder {
+    HubBuilder::default()
+        .store(StoreConfig::Sqlite(data_dir::database(folder)))
+        .key_file(data_dir::key_file(folder))
 }

@@ -71,13 +71,32 @@ pub fn create_new(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Whether others than the owner may read a file.
+/// Whether others than the owner may read a file or a folder.
 pub fn is_exposed(path: &Path) -> io::Result<bool> {
-    let permissions: Permissions = path.metadata()?.permissions();
+    Ok(others_may_read(&path.metadata()?.permissions()))
+}
+
+/// Checks that a path is the file of a key that only its owner may read.
+///
+/// # Errors
+/// An error whose text says what is wrong and what to do.
+pub fn check_key_file(path: &Path) -> io::Result<()> {
+    let found = path.metadata()?;
+    if found.is_dir() {
+        let reason = "is a directory, not a file; container engines create one where a mounted file is missing";
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, reason));
+    }
+    if others_may_read(&found.permissions()) {
+        return Err(io::Error::other("other users may read this key; run: chmod 600"));
+    }
+    Ok(())
+}
+
+fn others_may_read(permissions: &Permissions) -> bool {
     #[cfg(unix)]
-    return Ok(permissions.mode() & 0o077 != 0);
+    return permissions.mode() & 0o077 != 0;
     #[cfg(not(unix))]
-    return Ok(permissions.readonly() && false);
+    return permissions.readonly() && false;
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 use hub_core::{
     Error, ErrorCode, Hub, Result,
     accounts::EnsuredAdmin,
+    backup,
     demo::{self, AppMock, Demo, DemoListener, DemoReceiver, MockSetup, RECEIVER_HOST},
     egress::{Egress, EgressConfig},
     local_http::LocalService,
@@ -34,15 +35,13 @@ pub struct Booted {
     pub mark: Option<Mark>,
 }
 
-/// Opens the store and creates the networks, for a hub with this `public_url`.
+/// Opens the store and creates the networks, for a hub with this `public_url`. The hub has its SQLite file to itself
+/// from here on.
 ///
 /// # Errors
-/// Errors of opening the store.
+/// Errors of opening the store, before anything was written.
 pub async fn open(config: &Config, public_url: &Url, own_listeners: Vec<SocketAddr>) -> Result<Booted> {
     let (clock, random) = (Clock::system(), Random::system());
-    let new_key_file = config.new_key_file();
-    let key = config.load_key(&random);
-    let key = key.map_err(|message| Error::new(ErrorCode::Unavailable, message))?;
     let mut simulated = (config.networks.sim && config.sim_url.is_none()).then(|| DemoListener {
         simulator: Simulator::new(SimConfig::default(), clock.clone(), random.clone()),
         receiver: DemoReceiver::new(clock.clone()),
@@ -60,10 +59,6 @@ pub async fn open(config: &Config, public_url: &Url, own_listeners: Vec<SocketAd
         ..EgressConfig::default()
     };
     let client = Egress::new(egress.clone())?;
-    let mark = running::announce(&config.data_dir, &egress).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the data folder cannot be written; programs on the same files do not know the rules of this server");
-        None
-    });
     let mut settings = config.hub.clone();
     settings.public_url = public_url.clone();
     if !config.networks.ilink {
@@ -72,9 +67,8 @@ pub async fn open(config: &Config, public_url: &Url, own_listeners: Vec<SocketAd
     }
     let mut builder = Hub::builder()
         .store(config.store.clone())
-        .secret_key(key)
         .media(config.media.clone())
-        .egress(egress)
+        .egress(egress.clone())
         .sandbox(config.sandbox.clone())
         .config(settings)
         .clock(clock.clone())
@@ -96,13 +90,18 @@ pub async fn open(config: &Config, public_url: &Url, own_listeners: Vec<SocketAd
     if config.networks.ilink {
         builder = builder.network(network("ilink", ilink_config(config))?);
     }
-    if let Some(path) = new_key_file {
-        builder = builder.new_key_file(path);
+    let unusable = |message| Error::new(ErrorCode::Unavailable, message);
+    builder = config.with_key(builder).map_err(unusable)?;
+    if !config.migrate {
+        builder = builder.without_migration();
     }
-    if let Some(next) = config.next_key()? {
-        builder = builder.opening_key(next);
-    }
-    let hub = if config.migrate { builder.open().await? } else { builder.open_existing().await? };
+    // The database and the key may be what a restore was about to replace.
+    backup::settle(&config.data_dir)?;
+    let hub = builder.open().await?;
+    let mark = running::announce(&config.data_dir, &egress).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the data folder cannot be written; programs on the same files do not know the rules of this server");
+        None
+    });
     if let Some(simulated) = &mut simulated {
         simulated.hub = Some(hub.clone());
         let mock = || AppMock::new(hub.clone(), simulated.simulator.clone(), MockSetup::default());

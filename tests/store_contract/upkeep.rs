@@ -12,6 +12,7 @@ contract!("upkeep": {
     a_database_knows_when_it_was_created => [created_at],
     a_whole_database_has_no_findings_before_and_after_its_room_is_given_back => [integrity, broken_references, vacuum],
     a_file_is_copied_and_a_server_is_not => [copy_into],
+    entries_of_another_format_are_named => [unreadable_entries, expect_readable_log],
     nodes_that_use_the_database_are_listed => [has_leases, bots, webhooks, plugins_in_use],
     files_are_found_by_page_and_by_id => [ready_files, known_files],
     the_commit_log_is_flushed_without_a_store => [flush],
@@ -71,6 +72,32 @@ async fn a_file_is_copied_and_a_server_is_not(db: &Db) {
     assert_eq!(of(&upkeep.counts().await.unwrap(), "bots"), 1);
 }
 
+async fn entries_of_another_format_are_named(db: &Db) {
+    let mut upkeep = open(db).await;
+    upkeep.expect_readable_log().await.unwrap();
+    if db.is_postgres() {
+        assert!(upkeep.unreadable_entries().await.unwrap().is_empty());
+        return;
+    }
+    // The current format, another one, an empty entry, and one that is cut off.
+    db.sql("INSERT INTO commit_log (id, entry) VALUES (1, x'02'), (2, x'ff'), (3, x''), (4, x'020001')").await;
+    let found = upkeep.unreadable_entries().await.unwrap();
+    let messages: Vec<&str> = found.iter().map(hub_core::Error::message).collect();
+    assert_eq!(
+        messages,
+        [
+            "an entry of the commit log has format 255, and this program reads 1 and 2 (entry 2)",
+            "an entry of the commit log is corrupt (entry 3)",
+            "an entry of the commit log is corrupt (entry 4)",
+        ]
+    );
+    assert!(found.iter().all(|error| error.hint().is_some_and(|hint| hint.contains("hub-cli db restore"))));
+    let refused = upkeep.expect_readable_log().await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Unavailable);
+    assert!(refused.message().ends_with("(entry 2); 2 more cannot be read"), "{refused}");
+    db.sql("DELETE FROM commit_log").await;
+}
+
 async fn nodes_that_use_the_database_are_listed(db: &Db) {
     let mut upkeep = open(db).await;
     assert!(!upkeep.has_leases().await.unwrap());
@@ -79,7 +106,7 @@ async fn nodes_that_use_the_database_are_listed(db: &Db) {
     let far = i64::MAX / 2;
     db.sql(format!("INSERT INTO nodes (id, lease_until) VALUES ('node', {far})")).await;
     db.sql("UPDATE bots SET lease_owner = 'node'").await;
-    assert!(upkeep.has_leases().await.unwrap());
+    assert_eq!(upkeep.has_leases().await.unwrap(), db.is_postgres());
     let bots = upkeep.bots().await.unwrap();
     assert_eq!(bots.iter().map(|bot| bot.0.clone()).collect::<Vec<_>>(), [stage.bot.to_string()]);
     let webhooks = upkeep.webhooks().await.unwrap();

@@ -19,6 +19,7 @@ contract!("mod": {
     a_reader_cannot_write_and_sees_only_what_is_committed => [read],
     queued_writes_are_stored_before_the_store_closes => [close, open, open_existing],
     a_newer_schema_is_refused => [open, open_existing],
+    a_schema_is_not_migrated_while_a_node_works => [open],
     the_database_answers_and_its_clock_is_known => [ping, sync_clock],
     nodes_of_one_database_hear_each_other => [notify, notices],
     large_numbers_survive => [write, read],
@@ -161,6 +162,27 @@ async fn a_newer_schema_is_refused(db: &Db) {
         assert_eq!(refused.code(), ErrorCode::Unavailable);
         assert!(refused.to_string().contains("9999"), "{refused}");
     }
+}
+
+async fn a_schema_is_not_migrated_while_a_node_works(db: &Db) {
+    if !db.is_postgres() {
+        // Who works on a file has claimed it.
+        return;
+    }
+    let newest = "SELECT MAX(version) FROM _sqlx_migrations";
+    let version = db.number(newest).await;
+    db.sql(format!("INSERT INTO nodes (id, lease_until) VALUES ('another', {})", i64::MAX / 2)).await;
+    Store::open(&db.config, Clock::system()).await.expect("nodes of one version share the database").close().await;
+    db.sql(format!("DELETE FROM _sqlx_migrations WHERE version = {version}")).await;
+    let refused = Store::open(&db.config, Clock::system()).await.expect_err("the other node would fail");
+    assert_eq!(refused.code(), ErrorCode::Unavailable);
+    assert!(refused.message().contains("a node works on this database"), "{refused}");
+    assert!(refused.hint().is_some_and(|hint| hint.starts_with("stop every node")), "{refused:?}");
+    assert_eq!(db.number(newest).await, version - 1);
+    // The lease of a node that was killed ends.
+    db.sql("UPDATE nodes SET lease_until = 1").await;
+    let tried = Store::open(&db.config, Clock::system()).await.expect_err("the migration is there already");
+    assert!(!tried.message().contains("a node works on this database"), "{tried}");
 }
 
 async fn the_database_answers_and_its_clock_is_known(db: &Db) {

@@ -275,6 +275,9 @@ async fn check(manifest: &Manifest, places: &Places, home: &Home, random: &Rando
     if !found.is_empty() {
         return Err(damaged(&found));
     }
+    if let Err(error) = database.expect_readable_log().await {
+        return Err(damaged(&[error.message().to_owned()]));
+    }
     let schema = database.schema().await?;
     if schema.is_newer() {
         return Err(Error::invalid(

@@ -5,7 +5,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -42,7 +42,7 @@ use crate::{
     invariants::invariant,
     revocation,
     store::{
-        Claim, Store,
+        Store,
         due::Reading,
         leases::{Extended, Lease},
     },
@@ -76,16 +76,13 @@ pub struct Supervisor {
     inbox: Arc<Inbox>,
     /// How long this node's lease is valid.
     validity: Arc<Watched<Validity>>,
-    /// Keeps other processes off a SQLite file.
-    claim: Mutex<Option<Claim>>,
 }
 
 impl Supervisor {
     /// Starts working: takes leases, polls, delivers, sends.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when another process works on the same file, or what the store returns when the leases of a
-    /// dead predecessor cannot be voided.
+    /// What the store returns when the leases of a dead predecessor cannot be voided.
     pub async fn start(ctx: Context, tasks: Tasks) -> Result<Arc<Self>> {
         let supervisor = Self::start_work(ctx.for_work(), tasks).await?;
         let (node, tasks) = (supervisor.node, &supervisor.tasks);
@@ -104,10 +101,9 @@ impl Supervisor {
     /// The part of [`Supervisor::start`] that works on messages: everything it reads, writes, requests and waits for
     /// is given to it, so that a test can replace it.
     pub(super) async fn start_work(ctx: WorkContext, tasks: Tasks) -> Result<Arc<Self>> {
-        let claim = ctx.store.claim_file()?;
         ctx.store.sync_clock().await?;
         if !ctx.store.is_shared() {
-            // No other process works on this file: whatever leases it holds are of the dead.
+            // The hub has claimed the file: whatever leases it holds are of the dead.
             ctx.store.void_leases().await?;
         }
         let (store, clock) = (&ctx.store, &ctx.clock);
@@ -145,10 +141,9 @@ impl Supervisor {
             ctx: ctx.clone(),
         });
         let node = ctx.ids.next();
-        let claim = Mutex::new(claim);
         let validity = Arc::new(Watched::new(Validity::of(ctx.config.lease, clock)));
         let supervisor =
-            Arc::new(Self { ctx, node, tasks, bots, queue, shared_clock, backlog, inbox, validity, claim });
+            Arc::new(Self { ctx, node, tasks, bots, queue, shared_clock, backlog, inbox, validity });
         let (clock, this) = (&supervisor.ctx.clock, Arc::clone(&supervisor));
         supervisor.tasks.supervise("lease supervisor", clock.clone(), move || Arc::clone(&this).supervise());
         supervisor.tasks.supervise("delivery worker", clock.clone(), move || Arc::clone(&worker).work());
@@ -189,7 +184,6 @@ impl Supervisor {
         if let Err(error) = self.ctx.store.release_leases(self.node).await {
             tracing::warn!(%error, "leases could not be released; they will expire");
         }
-        self.claim.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     async fn supervise(self: Arc<Self>) {

@@ -23,7 +23,7 @@ use crate::{
     network::WindowRules,
     secret::Sealed,
     store::{
-        Claim, Store,
+        Store,
         ai::{AiConfigRow, Conversation, ConversationQuery},
         bots::Answered,
         channel_plugins::InstalledRow,
@@ -47,7 +47,6 @@ const MAX_EARLIER_KEYS: u32 = 3;
 #[async_trait]
 pub trait WorkStore: FileStore {
     fn is_shared(&self) -> bool;
-    fn claim_file(&self) -> Result<Option<Claim>>;
     async fn sync_clock(&self) -> Result<()>;
 
     async fn void_leases(&self) -> Result<()>;
@@ -174,10 +173,6 @@ impl Context<Arc<dyn WorkStore>> {
 impl WorkStore for Store {
     fn is_shared(&self) -> bool {
         Self::is_shared(self)
-    }
-
-    fn claim_file(&self) -> Result<Option<Claim>> {
-        self.claim()
     }
 
     async fn sync_clock(&self) -> Result<()> {

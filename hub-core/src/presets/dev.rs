@@ -68,11 +68,10 @@ impl Dev {
 
 impl Preset for Dev {
     fn builder(self) -> Result<HubBuilder> {
-        let random = Random::system();
-        let network = connector(&self.simulator, Clock::system(), random.clone())?;
+        let network = connector(&self.simulator, Clock::system(), Random::system())?;
         // The simulator loses nothing when a poll is cut: a stop need not wait for one.
         let config = HubConfig { poll_grace: Duration::ZERO, ..HubConfig::default() };
-        Ok(in_folder(&self.folder, &random)?
+        Ok(in_folder(&self.folder)
             .network(network)
             .egress(self.egress)
             .sandbox(SandboxConfig::of(WorkerProgram::InProcessTrustedOnly))

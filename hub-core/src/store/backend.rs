@@ -16,7 +16,10 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
 
-use super::{fault::classify, upkeep::Upkeep};
+use super::{
+    fault::classify,
+    upkeep::{Schema, Upkeep, inspect, newer_schema},
+};
 use crate::{
     error::{Error, ErrorCode, Result},
     private_files::{self, Locked},
@@ -55,6 +58,17 @@ impl StoreConfig {
         }
         Err(Error::invalid("database_url", "must start with postgres:// or sqlite://"))
     }
+
+    /// Claims a SQLite file, whose folder is created, for the hub of this process; `None` on PostgreSQL, which nodes
+    /// share under leases.
+    ///
+    /// # Errors
+    /// As [`claim_file`]; `UNAVAILABLE` when the folder cannot be created.
+    pub(crate) fn claim(&self) -> Result<Option<Locked>> {
+        let Self::Sqlite(path) = self else { return Ok(None) };
+        create_folder_of(path)?;
+        claim_file(path).map(Some)
+    }
 }
 
 /// A database, with its pool for reads.
@@ -76,8 +90,16 @@ pub(super) const BUSY: Duration = Duration::from_secs(5);
 pub(super) const CHECKPOINT_PAGES: i32 = 4352;
 
 impl Backend {
-    /// Connects and, with `migrate`, brings the schema up to date.
+    /// Connects and, with `migrate`, brings the schema up to date. A database that is not fit for use is not changed.
     pub(super) async fn open(config: &StoreConfig, migrate: bool) -> Result<Self> {
+        if let Some((mut upkeep, schema)) = inspect(config, migrate).await? {
+            let copied = match config {
+                StoreConfig::Sqlite(path) => keep_before_migration(&mut upkeep, path, &schema).await,
+                StoreConfig::Postgres(_) => Ok(()),
+            };
+            upkeep.close().await?;
+            copied?;
+        }
         match config {
             StoreConfig::Sqlite(path) => Self::open_sqlite(path, migrate).await,
             StoreConfig::Postgres(url) => Self::open_postgres(url, migrate).await,
@@ -85,23 +107,19 @@ impl Backend {
     }
 
     async fn open_sqlite(path: &Path, migrate: bool) -> Result<Self> {
-        refuse_emptied(path)?;
         if migrate {
-            create_private(path).map_err(|error| {
-                Error::new(ErrorCode::Unavailable, format!("cannot create {}: {error}", path.display()))
-                    .with_hint("choose another folder with --data-dir")
-            })?;
+            create_folder_of(path)?;
+            private_files::open(path).map_err(|error| cannot_create(path, &error))?;
         }
         let options = sqlite_options(path)
             .journal_mode(SqliteJournalMode::Wal)
             // The write-ahead log shrinks back to this after a burst.
             .pragma("journal_size_limit", "67108864")
             .statement_cache_capacity(256);
-        if migrate {
-            keep_before_migration(path).await?;
-        }
         let mut writer = options.connect().await.map_err(classify)?;
-        apply(&mut writer, &sqlite_migrator(), migrate).await?;
+        if migrate {
+            apply(&mut writer, &sqlite_migrator()).await?;
+        }
         sqlx::Connection::close(writer).await.map_err(classify)?;
         let reads = PoolOptions::new()
             .max_connections(READERS)
@@ -121,7 +139,9 @@ impl Backend {
     async fn open_postgres(url: &Secret, migrate: bool) -> Result<Self> {
         let options = postgres_options(url)?.statement_cache_capacity(256);
         let mut writer = options.connect().await.map_err(classify)?;
-        apply(&mut writer, &postgres_migrator(), migrate).await?;
+        if migrate {
+            apply(&mut writer, &postgres_migrator()).await?;
+        }
         sqlx::Connection::close(writer).await.map_err(classify)?;
         let reads = PoolOptions::new()
             .max_connections(READERS * 2)
@@ -189,10 +209,11 @@ impl Backend {
 pub fn claim_file(database: &Path) -> Result<Locked> {
     let mut path = database.as_os_str().to_owned();
     path.push(".lock");
+    let path: &Path = path.as_ref();
     let failed = |error: std::io::Error| {
-        Error::new(ErrorCode::Unavailable, format!("cannot lock the database: {error}"))
+        Error::new(ErrorCode::Unavailable, format!("cannot lock {}: {error}", path.display()))
     };
-    private_files::lock(path.as_ref()).map_err(failed)?.ok_or_else(|| {
+    private_files::lock(path).map_err(failed)?.ok_or_else(|| {
         let taken = Error::new(ErrorCode::Unavailable, "another process works on this database");
         taken.with_hint("stop it first; only a PostgreSQL database serves several hubs")
     })
@@ -219,42 +240,34 @@ pub(super) fn postgres_options(url: &Secret) -> Result<PgConnectOptions> {
 /// copies are kept.
 ///
 /// # Errors
-/// Those of files; `UNAVAILABLE` when only another version can read the commit log; `INTERNAL_ERROR` when it is damaged.
-async fn keep_before_migration(path: &Path) -> Result<()> {
-    if !path.metadata().is_ok_and(|found| found.len() > 0) {
+/// Those of files.
+async fn keep_before_migration(upkeep: &mut Upkeep, path: &Path, schema: &Schema) -> Result<()> {
+    if schema.version == 0 || schema.pending.is_empty() {
         return Ok(());
     }
-    let mut upkeep = Upkeep::open(&StoreConfig::Sqlite(path.to_owned())).await?;
-    let schema = upkeep.schema().await?;
-    if schema.version > 0 && schema.version < schema.newest {
-        // After a migration the version that can read them does not open the database any more.
-        if let Some((_, error)) = upkeep.unreadable_entries().await?.pop() {
-            return Err(error);
-        }
-        let copy = migration_copy(path, schema.version);
-        let partial = migration_copy(path, 0);
-        let made = async {
-            let failed = |error: std::io::Error| {
-                Error::new(ErrorCode::Unavailable, format!("cannot write {}: {error}", partial.display()))
-            };
-            remove_if_there(&partial).map_err(failed)?;
-            crate::private_files::create_new(&partial, b"").map_err(failed)?;
-            upkeep.copy_into(&partial).await?;
-            File::open(&partial).and_then(|file| file.sync_all()).map_err(failed)?;
-            std::fs::rename(&partial, &copy).map_err(failed)
+    let copy = migration_copy(path, schema.version);
+    let partial = migration_copy(path, 0);
+    let made = async {
+        let failed = |error: std::io::Error| {
+            Error::new(ErrorCode::Unavailable, format!("cannot write {}: {error}", partial.display()))
         };
-        made.await.map_err(|error| {
-            error.with_hint("the copy of the database before its migration needs space in the same directory")
-        })?;
-        tracing::info!(copy = %copy.display(), version = schema.version, "the database was copied before its migration");
-        let copies = (1..=schema.version).rev().map(|version| migration_copy(path, version));
-        for older in copies.filter(|copy| copy.exists()).skip(2) {
-            if remove_if_there(&older).is_err() {
-                tracing::warn!(file = %older.display(), "an old copy of the database cannot be removed");
-            }
+        remove_if_there(&partial).map_err(failed)?;
+        private_files::create_new(&partial, b"").map_err(failed)?;
+        upkeep.copy_into(&partial).await?;
+        File::open(&partial).and_then(|file| file.sync_all()).map_err(failed)?;
+        std::fs::rename(&partial, &copy).map_err(failed)
+    };
+    made.await.map_err(|error| {
+        error.with_hint("the copy of the database before its migration needs space in the same directory")
+    })?;
+    tracing::info!(copy = %copy.display(), version = schema.version, "the database was copied before its migration");
+    let copies = (1..=schema.version).rev().map(|version| migration_copy(path, version));
+    for older in copies.filter(|copy| copy.exists()).skip(2) {
+        if remove_if_there(&older).is_err() {
+            tracing::warn!(file = %older.display(), "an old copy of the database cannot be removed");
         }
     }
-    upkeep.close().await
+    Ok(())
 }
 
 /// `hub.db.schema-16`: the copy of a database that has schema version 16.
@@ -294,29 +307,17 @@ impl Known {
     }
 }
 
-/// Makes the file and its folder, readable by the owner alone. Refuses a file of 0 bytes next to a key: a fresh hub
-/// has neither, so the database was lost, and opening it would make the next person who registers an administrator.
-pub(super) fn refuse_emptied(path: &Path) -> Result<()> {
-    let size = |path: &Path| std::fs::metadata(path).map(|found| found.len()).ok();
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    let is_emptied = size(path) == Some(0)
-        && size(Path::new(&log)).is_none_or(|size| size == 0)
-        && path.with_file_name("secret.key").exists();
-    if !is_emptied {
-        return Ok(());
+/// Creates the folder of a file, readable by its owner only.
+fn create_folder_of(path: &Path) -> Result<()> {
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => private_files::create_folder(folder).map_err(|error| cannot_create(path, &error)),
+        None => Ok(()),
     }
-    let message = format!("{} is empty (0 bytes) although its key exists", path.display());
-    let hint =
-        "restore a backup: hub-cli db restore BACKUP --yes; to start without data, delete the empty file";
-    Err(Error::new(ErrorCode::Unavailable, message).with_hint(hint))
 }
 
-fn create_private(path: &Path) -> std::io::Result<()> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        crate::private_files::create_folder(folder)?;
-    }
-    crate::private_files::open(path).map(|_| ())
+fn cannot_create(path: &Path, error: &std::io::Error) -> Error {
+    Error::new(ErrorCode::Unavailable, format!("cannot create {}: {error}", path.display()))
+        .with_hint("choose another folder with --data-dir")
 }
 
 macro_rules! migrations {
@@ -399,33 +400,17 @@ fn with_checksums(mut migrator: Migrator, edited: [(i64, &str); 2]) -> Migrator 
     migrator
 }
 
-/// Runs what is missing, or only checks that nothing is.
-async fn apply<C>(connection: &mut C, migrator: &Migrator, migrate: bool) -> Result<()>
+/// Runs what is missing.
+async fn apply<C>(connection: &mut C, migrator: &Migrator) -> Result<()>
 where
     C: Migrate,
 {
-    let failed = |error: sqlx::migrate::MigrateError| match error {
-        sqlx::migrate::MigrateError::VersionMissing(version) => Error::new(
-            ErrorCode::Unavailable,
-            format!("the database has schema version {version}, which this program does not know"),
-        )
-        .with_hint("a newer hub wrote this database; start that one"),
+    let applied = migrator.run_direct(None, connection, false).await;
+    applied.map_err(|error| match error {
+        // Another program has migrated it since it was inspected.
+        sqlx::migrate::MigrateError::VersionMissing(version) => newer_schema(version),
         other => Error::internal(other),
-    };
-    if migrate {
-        return migrator.run_direct(None, connection, false).await.map_err(failed);
-    }
-    connection.ensure_migrations_table(&migrator.table_name).await.map_err(failed)?;
-    let applied = connection.list_applied_migrations(&migrator.table_name).await.map_err(failed)?;
-    let newest = migrator.iter().map(|migration| migration.version).max().unwrap_or(0);
-    match applied.iter().map(|migration| migration.version).max() {
-        Some(version) if version == newest => Ok(()),
-        version => Err(Error::new(
-            ErrorCode::Unavailable,
-            format!("the database has schema version {}, this program needs {newest}", version.unwrap_or(0)),
-        )
-        .with_hint("run `hub-cli db migrate`")),
-    }
+    })
 }
 
 #[cfg(test)]

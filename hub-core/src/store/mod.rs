@@ -26,6 +26,7 @@ use self::{
 };
 use crate::{
     error::{Error, ErrorCode, Result},
+    private_files::Locked,
     tasks::Tasks,
     time::{Clock, Timestamp},
 };
@@ -92,6 +93,7 @@ pub use committer::StoreStats;
 pub use notices::Notices;
 pub use pieces::Piece;
 pub use sealed::{SEALED_COLUMNS, SealedColumn, SealedRow, SealedValues};
+pub(crate) use upkeep::inspect;
 pub use upkeep::{Schema, Upkeep};
 pub use views::{Read, Tx};
 
@@ -122,7 +124,7 @@ pub struct Store {
 #[derive(Debug)]
 pub struct Claim {
     log: Arc<committer::CommitLog>,
-    _file: crate::private_files::Locked,
+    _file: Locked,
 }
 
 impl Drop for Claim {
@@ -325,10 +327,13 @@ impl Store {
     /// # Errors
     /// `UNAVAILABLE` when another process has the file.
     pub fn claim(&self) -> Result<Option<Claim>> {
-        Ok(self.backend.claim()?.map(|file| {
-            self.log.most_rows.store(direct::MOST_ROWS, Ordering::Relaxed);
-            Claim { log: Arc::clone(&self.log), _file: file }
-        }))
+        Ok(self.backend.claim()?.map(|file| self.work_on(file)))
+    }
+
+    /// As [`claim`](Self::claim), with the lock of a file that was claimed before it was opened.
+    pub(crate) fn work_on(&self, file: Locked) -> Claim {
+        self.log.most_rows.store(direct::MOST_ROWS, Ordering::Relaxed);
+        Claim { log: Arc::clone(&self.log), _file: file }
     }
 
     /// Limits the commit log after a [`claim`](Self::claim) to so many rows.

@@ -116,10 +116,17 @@ impl SealedValues<'_> {
     /// The fingerprint of a key that the database needs and that is not there: the one that is noted since a rotation,
     /// else that of the first value in a column. `None` when every key is there.
     pub async fn missing_key(&mut self, sealer: &Sealer) -> Result<Option<String>> {
+        if self.columns("meta").await?.is_empty() {
+            return Ok(None);
+        }
         if let Some(noted) = self.key_id().await? {
             return Ok(Some(noted).filter(|noted| !sealer.has_key(noted)));
         }
         for column in SEALED_COLUMNS {
+            // A migration that the database has yet to see may add the column.
+            if !self.columns(column.table).await?.iter().any(|name| name == column.column) {
+                continue;
+            }
             for row in self.page(column, None, 1).await? {
                 if let Some(sealed_with) = row.value.key_id().filter(|key| !sealer.has_key(key)) {
                     return Ok(Some(sealed_with.to_owned()));
@@ -127,6 +134,16 @@ impl SealedValues<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// The columns of a table; none when there is no such table.
+    async fn columns(&mut self, table: &str) -> Result<Vec<String>> {
+        sql!(self.0, values:
+            "SELECT name FROM pragma_table_info($1)",
+            "SELECT CAST(attname AS TEXT) FROM pg_attribute
+            WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped";
+            table
+        )
     }
 
     /// The next values of a column behind a row, at most so many.

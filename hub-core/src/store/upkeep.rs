@@ -20,6 +20,12 @@ use crate::{
     time::Timestamp,
 };
 
+mod inspection;
+
+pub(crate) use self::inspection::inspect;
+pub(super) use self::inspection::newer_schema;
+use self::inspection::refuse_emptied;
+
 /// Tables whose rows are counted for people.
 const COUNTED: [&str; 9] =
     ["users", "bots", "channels", "contacts", "messages", "deliveries", "traces", "media", "plugins"];
@@ -69,7 +75,11 @@ impl Upkeep {
                     )
                     .with_hint("start hub-server once, or name its folder with --data-dir"));
                 }
-                backend::refuse_emptied(path)?;
+                if path.is_dir() {
+                    let message = format!("{} is a directory, not a database", path.display());
+                    return Err(Error::new(ErrorCode::Unavailable, message));
+                }
+                refuse_emptied(path)?;
                 Owned::Sqlite(backend::sqlite_options(path).connect().await.map_err(classify)?)
             }
             StoreConfig::Postgres(url) => {
@@ -142,22 +152,7 @@ impl Upkeep {
         let sql = format!("PRAGMA integrity_check({MOST_FINDINGS})");
         let lines: Vec<String> =
             sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(&mut **conn).await.map_err(classify)?;
-        let mut found: Vec<String> = lines.into_iter().filter(|line| line != "ok").collect();
-        let unreadable = self.unreadable_entries().await?.into_iter();
-        found.extend(unreadable.map(|(id, _)| format!("entry {id} of the commit log cannot be read")));
-        Ok(found)
-    }
-
-    /// The entries of the commit log that this program cannot read, and why; empty on PostgreSQL, which has no log.
-    pub(super) async fn unreadable_entries(&mut self) -> Result<Vec<(i64, Error)>> {
-        let Conn::Sqlite(conn) = &mut self.tx.conn() else { return Ok(Vec::new()) };
-        let has_log = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'commit_log')";
-        if !sqlx::query_scalar(has_log).fetch_one(&mut **conn).await.map_err(classify)? {
-            return Ok(Vec::new());
-        }
-        let entries = sqlx::query_as("SELECT id, entry FROM commit_log ORDER BY id").fetch_all(&mut **conn);
-        let entries: Vec<(i64, Vec<u8>)> = entries.await.map_err(classify)?;
-        Ok(entries.iter().filter_map(|(id, entry)| Some((*id, direct::check_entry(entry).err()?))).collect())
+        Ok(lines.into_iter().filter(|line| line != "ok").collect())
     }
 
     /// Stores in the tables of a SQLite file what its commit log has for them. The schema must be up to date.
@@ -224,17 +219,6 @@ impl Upkeep {
             .await
             .map(|_| ())
             .map_err(classify)
-    }
-
-    /// Whether a node works for a bot now: on PostgreSQL by its lease, which ends half a minute after its node.
-    pub async fn has_leases(&mut self) -> Result<bool> {
-        let mut conn = self.tx.conn();
-        let held: i64 = sql!(conn, value:
-            "SELECT COUNT(*) FROM bots WHERE lease_owner IS NOT NULL",
-            "SELECT COUNT(*) FROM bots JOIN nodes ON nodes.id = bots.lease_owner
-            WHERE nodes.lease_until > CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)"
-        )?;
-        Ok(held > 0)
     }
 
     /// A page of the ids of files that are there, behind one.

@@ -21,7 +21,7 @@ const NAMED: usize = 5;
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at: `integrity`, `references`, `secrets`, `files` or `loose-files`.
+    /// What was looked at: `integrity`, `commit-log`, `references`, `secrets`, `files` or `loose-files`.
     pub check: &'static str,
     /// What is wrong, and with what.
     pub message: String,
@@ -54,6 +54,10 @@ pub async fn check(home: &Home, random: &Random) -> Result<Checked> {
     let mut checked = Checked::default();
     for line in database.integrity().await? {
         checked.find("integrity", line);
+    }
+    for error in database.unreadable_entries().await? {
+        let way_out = error.hint().unwrap_or_default();
+        checked.find("commit-log", format!("{}; {way_out}", error.message()));
     }
     for line in database.broken_references().await? {
         checked.find("references", line);

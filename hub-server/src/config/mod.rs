@@ -19,6 +19,7 @@ use url::Url;
 mod buckets;
 mod home;
 mod limits;
+mod mask;
 mod providers;
 #[cfg(test)]
 mod reference;
@@ -32,6 +33,8 @@ mod warnings;
 use crate::{client::ProxyHeader, rate_limit::RateLimitSettings};
 pub use buckets::{BackupSettings, S3Service};
 pub use limits::MAX_TEXT;
+use mask::MASK;
+pub use mask::mask_url;
 pub use report::Report;
 pub use schema::schema;
 pub use setting::{Origin, SETTINGS, Setting};
@@ -181,9 +184,7 @@ impl Reader {
             Some(found) => found.text.expose().to_owned(),
             None => self.defaults.get(name).cloned().unwrap_or_default(),
         };
-        let is_secret = SETTINGS.iter().any(|setting| setting.name == name && setting.secret);
-        let shown =
-            if is_secret && origin != Origin::Default { "***".to_owned() } else { mask_password(&text) };
+        let shown = if origin == Origin::Default { text.clone() } else { shown(name, &text) };
         self.effective.push((name, shown, origin));
         text
     }
@@ -207,7 +208,7 @@ impl Reader {
         if text.is_empty() {
             return None;
         }
-        read(&text).map_err(|reason| self.problem(name, format!("{:?} {reason}", mask_password(&text)))).ok()
+        read(&text).map_err(|reason| self.problem(name, format!("{:?} {reason}", shown(name, &text)))).ok()
     }
 
     /// A setting that has a default, which also takes the place of a rejected value.
@@ -230,22 +231,17 @@ impl Reader {
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             match read(part) {
                 Ok(read) => items.extend(read),
-                Err(reason) => self.problem(name, format!("{part:?} {reason}")),
+                Err(reason) => self.problem(name, format!("{:?} {reason}", shown(name, part))),
             }
         }
         items
     }
 }
 
-/// A URL's password is a secret also where the URL is not.
-fn mask_password(text: &str) -> String {
-    if let Ok(mut url) = Url::parse(text)
-        && url.password().is_some()
-        && url.set_password(Some("***")).is_ok()
-    {
-        return url.to_string();
-    }
-    text.to_owned()
+/// A given value as it may be shown.
+fn shown(name: &str, text: &str) -> String {
+    let is_secret = SETTINGS.iter().any(|setting| setting.name == name && setting.secret);
+    if is_secret { MASK.to_owned() } else { mask_url(text) }
 }
 
 impl Config {

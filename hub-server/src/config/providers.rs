@@ -6,7 +6,7 @@ use hub_core::{
 };
 use url::Url;
 
-use super::{Reader, values::reason};
+use super::{Reader, mask_url, values::reason};
 
 /// Client id, client secret, and the URLs for authorization, token and profile.
 type Names = [&'static str; 5];
@@ -74,7 +74,7 @@ fn read_openid(reader: &mut Reader) -> Option<Provider> {
     let issuer = reader.text("oidc_issuer");
     let is_url = Url::parse(&issuer).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     if !issuer.is_empty() && !is_url {
-        reader.problem("oidc_issuer", format!("{issuer:?} must start with http:// or https://"));
+        reader.problem("oidc_issuer", format!("{:?} must start with http:// or https://", mask_url(&issuer)));
     }
     let id = reader.text("oidc_client_id");
     let secret = reader.secret("oidc_client_secret");

@@ -207,7 +207,7 @@ fn direct_or_file(
 /// The key that opens everything must be its owner's alone; orchestrators hand out other secrets readable.
 fn read_secret(setting: &Setting, path: &Path) -> Result<Secret, String> {
     if setting.name == "secret_key" {
-        refuse_exposed(path)?;
+        private_files::check_key_file(path).map_err(|error| error.to_string())?;
     }
     read_text(path)
 }
@@ -216,15 +216,6 @@ fn read_text(path: &Path) -> Result<Secret, String> {
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     let text = text.trim_end_matches(['\r', '\n']);
     if text.is_empty() { Err("the file is empty".to_owned()) } else { Ok(text.into()) }
-}
-
-/// Refuses a key file that others may read.
-pub fn refuse_exposed(path: &Path) -> Result<(), String> {
-    match private_files::is_exposed(path) {
-        Ok(false) => Ok(()),
-        Ok(true) => Err("other users may read this key; run: chmod 600".to_owned()),
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 /// Reads the named file, which must exist, or `hub.toml` here or in `/etc/hub`, which need not.
@@ -267,14 +258,16 @@ fn parse_file(path: &Path, text: &str, findings: &mut Findings) -> Keys {
     let table: BTreeMap<Spanned<String>, toml::Value> = match toml::from_str(text) {
         Ok(table) => table,
         Err(error) => {
-            findings.problem(format!("{path} is not valid TOML: {}", error.to_string().trim_end()));
+            // Without the line itself, as the error would show it: it may hold a secret.
+            let at = error.span().map_or_else(String::new, |span| format!(":{}", line_of(text, span.start)));
+            findings.problem(format!("{path}{at} is not valid TOML: {}", error.message().trim_end()));
             return BTreeMap::new();
         }
     };
     let known: Vec<String> = names_in_file().collect();
     let mut keys = BTreeMap::new();
     for (key, value) in table {
-        let line = text[..key.span().start].matches('\n').count() + 1;
+        let line = line_of(text, key.span().start);
         let key = key.into_inner();
         if !known.contains(&key) {
             let hint = suggest(&key, &known, "");
@@ -291,6 +284,11 @@ fn parse_file(path: &Path, text: &str, findings: &mut Findings) -> Keys {
         }
     }
     keys
+}
+
+/// The number of the line that has this byte.
+fn line_of(text: &str, byte: usize) -> usize {
+    text.as_bytes().iter().take(byte).filter(|byte| **byte == b'\n').count() + 1
 }
 
 /// The suggestion of the name most like `unknown`, if one is alike enough to be meant.

@@ -1,4 +1,4 @@
-use hub_core::{random::Random, sandbox::CallFilter};
+use hub_core::sandbox::CallFilter;
 
 use super::*;
 
@@ -42,6 +42,51 @@ fn a_flag_beats_a_variable_beats_the_file_beats_the_default() {
         pair("file", "node_name in line 1 of the configuration file")
     );
     assert_eq!(name(&[], &[], None), pair("", "default"));
+}
+
+/// Everything that a start, `config check` and `doctor` show of settings.
+fn everything_shown(env: &[(&str, &str)], file: Option<&str>) -> String {
+    let loaded = load(&[], env, file);
+    let shown = match &loaded {
+        Ok(config) => format!("{:?}{:?}", config.effective, config.warnings),
+        Err(problems) => problems.to_string(),
+    };
+    format!("{shown}{}", Report::new(loaded, true))
+}
+
+#[test]
+fn no_setting_shows_a_secret_whatever_is_wrong_with_it() {
+    // Passwords with characters that have a meaning in URLs, a token in place of a user, and one in a query.
+    let urls = [
+        "SCHEME://odd:p@ss:w/r#marker@host/x",
+        "SCHEME://odd:marker@[host/x",
+        "SCHEME://odd:marker@host:port/x",
+        "SCHEME://odd:1/marker@host/x",
+        "SCHEME://marker@host/x",
+        "SCHEME://host/x?token=marker",
+        "SCHEME://host/x#marker",
+    ];
+    for setting in SETTINGS {
+        let (variable, value) = (setting.variable(), setting.value);
+        let values: Vec<String> = if setting.secret {
+            vec!["marker".to_owned(), "marker\nmarker".to_owned(), "postgres://marker".to_owned()]
+        } else if value.contains("URL") || value.contains("RULE") || value.contains("ADDR") || value.contains("RANGE") {
+            let schemes = ["postgres", "s3", "https", "file", "nonsense"];
+            urls.iter().flat_map(|url| schemes.map(|scheme| url.replace("SCHEME", scheme))).collect()
+        } else {
+            continue;
+        };
+        for value in &values {
+            let shown = everything_shown(&[(&variable, value)], None);
+            assert!(!shown.contains("marker"), "{variable}={value}: {shown}");
+            let line = format!("{} = {value:?}", setting.name);
+            let shown = everything_shown(&[], Some(&line));
+            assert!(!shown.contains("marker"), "{line}: {shown}");
+            // A line that is not TOML.
+            let shown = everything_shown(&[], Some(&line[..line.len() - 1]));
+            assert!(shown.contains("hub.toml:1 is not valid TOML") && !shown.contains("marker"), "{shown}");
+        }
+    }
 }
 
 #[test]
@@ -234,7 +279,7 @@ fn secrets_come_from_credentials_of_systemd() {
     put("metrics_token", "0123456789abcdef");
     let credentials = ("CREDENTIALS_DIRECTORY", path);
     let config = load(&[], &[credentials], Some("metrics_token = 'another one of the file'")).unwrap();
-    assert_eq!(config.load_key(&Random::seeded(1)).unwrap(), [0xcd; 32]);
+    assert_eq!(config.home().key.unwrap().0, [0xcd; 32]);
     let origin = |name: &str| format!("credential {name}");
     assert_eq!(effective(&config, "secret_key"), ("***".to_owned(), origin("secret_key")));
     assert_eq!(effective(&config, "metrics_token").1, origin("metrics_token"), "before the file");
@@ -275,24 +320,18 @@ fn secrets_come_from_credentials_of_systemd() {
 
 #[cfg(unix)]
 #[test]
-fn the_key_is_made_once_and_must_be_private() {
+fn a_named_key_file_must_be_a_private_file() {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    let config = load(&[("data_dir", data.to_str().unwrap())], &[], None).unwrap();
-    let random = Random::seeded(1);
-    let key = config.load_key(&random).unwrap();
-    assert_eq!(config.load_key(&random).unwrap(), key, "the second start reads the same key");
-    let path = data.join("secret.key");
-    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let path = folder.path().join("secret.key");
+    let refused = || load(&[], &[("HUB_SECRET_KEY_FILE", path.to_str().unwrap())], None).unwrap_err().to_string();
+    std::fs::write(&path, "ab".repeat(32)).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
-    assert!(config.load_key(&random).unwrap_err().contains("chmod 600"));
-    let named = load(&[], &[("HUB_SECRET_KEY_FILE", path.to_str().unwrap())], None).unwrap_err();
-    assert!(named.to_string().contains("chmod 600"), "{named}");
-    let hex = "ab".repeat(32);
-    let given = load(&[], &[("HUB_SECRET_KEY", &hex)], None).unwrap();
-    assert_eq!(given.load_key(&random).unwrap(), [0xab; 32]);
+    assert!(refused().contains("chmod 600"), "{}", refused());
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    assert!(refused().contains("is a directory") && !refused().contains("chmod"), "{}", refused());
 }
 
 #[test]

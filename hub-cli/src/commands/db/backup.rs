@@ -9,7 +9,7 @@ use hub_core::{
     secret::Secret,
     time::Clock,
 };
-use hub_server::config::Config;
+use hub_server::config::{Config, mask_url};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -120,7 +120,7 @@ fn location(what: &str, text: &str, config: &Config) -> Result<Location, Failure
     let bucket = address.ok_or_else(|| "must be a file, or like s3://bucket/prefix/".to_owned());
     let bucket = bucket
         .and_then(|address| config.s3.bucket(&address))
-        .map_err(|reason| Failure::usage(format!("{what}: {text} {reason}")))?;
+        .map_err(|reason| Failure::usage(format!("{what}: {} {reason}", mask_url(text))))?;
     let path = text.strip_prefix("s3://").and_then(|rest| rest.split_once('/')).map_or("", |(_, path)| path);
     let (prefix, name) = path.rsplit_once('/').unwrap_or(("", path));
     let bucket = S3Config { prefix: prefix.to_owned(), ..bucket };

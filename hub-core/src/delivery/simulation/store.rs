@@ -27,7 +27,6 @@ use crate::{
     network::WindowRules,
     secret::Sealed,
     store::{
-        Claim,
         ai::{AiConfigRow, Conversation, ConversationQuery},
         bots::Answered,
         channel_plugins::InstalledRow,
@@ -163,10 +162,6 @@ impl FileStore for ModelStore {
 impl WorkStore for ModelStore {
     fn is_shared(&self) -> bool {
         self.shared
-    }
-
-    fn claim_file(&self) -> Result<Option<Claim>> {
-        Ok(None)
     }
 
     async fn sync_clock(&self) -> Result<()> {

@@ -19,7 +19,7 @@ use rusqlite::{OptionalExtension, params};
 
 use super::{
     Direct, Plain, Written,
-    entry::{Entry, Field, Kind, LastSeq, Outcome, Rows},
+    entry::{self, Entry, Field, Kind, LastSeq, Outcome, Rows},
 };
 use crate::{
     error::Result,
@@ -205,8 +205,9 @@ impl Direct {
             return self.flush_entries(&self.tail, self.tail.entries.len(), caller);
         }
         let mut entries = self.prepare("SELECT entry FROM commit_log ORDER BY id")?;
-        let entries = entries.query_map([], |row| Ok((0, row.get(0)?)));
-        let entries: VecDeque<_> = entries.and_then(Iterator::collect).map_err(classify_direct)?;
+        let entries = entries.query_map([], |row| row.get(0)).map_err(classify_direct)?;
+        let read = |stored: rusqlite::Result<Vec<u8>>| Ok((0, entry::current(stored.map_err(classify_direct)?)?));
+        let entries = entries.map(read).collect::<Result<VecDeque<_>>>()?;
         let count = entries.len();
         self.flush_entries(&Tail { last, entries, ..Tail::default() }, count, caller)
     }

@@ -20,7 +20,10 @@ use crate::{
     },
 };
 
-/// The first byte of an entry. Another one is needed when the columns of a [`Kind`] change.
+mod previous;
+
+/// The first byte of an entry. When the columns of a [`Kind`] change, it grows by one, and [`previous`] converts the
+/// entries of the format that was current until then.
 const FORMAT: u8 = 2;
 
 /// The last number of a channel's log.
@@ -106,11 +109,16 @@ impl Entry {
         if rows.is_empty() {
             return;
         }
-        self.0.push(kind as u8);
-        self.len(rows.len());
+        self.begin(kind, rows.len());
         for row in rows {
             row.write(self);
         }
+    }
+
+    /// Begins so many rows of a kind; their values follow.
+    fn begin(&mut self, kind: Kind, rows: usize) {
+        self.0.push(kind as u8);
+        self.len(rows);
     }
 
     fn len(&mut self, len: usize) {
@@ -203,6 +211,33 @@ impl ToSql for Field<'_> {
     }
 }
 
+/// An entry out of the file, in the current format.
+///
+/// # Errors
+/// `UNAVAILABLE` when it has neither this format nor the one before, or is corrupt.
+pub(super) fn current(entry: Vec<u8>) -> Result<Vec<u8>> {
+    match entry.split_first() {
+        Some((&FORMAT, _)) => Ok(entry),
+        Some((&previous::FORMAT, rest)) => previous::convert(rest).ok_or_else(corrupt),
+        Some((other, _)) => {
+            let message = format!(
+                "an entry of the commit log has format {other}, and this program reads {} and {FORMAT}",
+                previous::FORMAT
+            );
+            Err(Error::new(ErrorCode::Unavailable, message).with_hint(
+                "start and stop the version of the hub that wrote it; if no other version was used, the file is \
+                 corrupt: hub-cli db restore BACKUP --yes",
+            ))
+        }
+        None => Err(corrupt()),
+    }
+}
+
+fn corrupt() -> Error {
+    Error::new(ErrorCode::Unavailable, "an entry of the commit log is corrupt")
+        .with_hint("copy the data directory, then restore a backup: hub-cli db restore BACKUP --yes")
+}
+
 /// The rows of entries by their kinds, each kind in the order of the entries.
 #[derive(Debug, Default)]
 pub(super) struct Rows<'e>([Vec<Field<'e>>; Kind::ALL.len()]);
@@ -211,7 +246,7 @@ impl<'e> Rows<'e> {
     /// Adds the rows of an entry.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when another version of the program wrote it, `INTERNAL_ERROR` when it is damaged.
+    /// `UNAVAILABLE` when it is corrupt or has not the current format.
     pub(super) fn read(&mut self, entry: &'e [u8]) -> Result<()> {
         self.read_kinds(entry, |_| true)
     }
@@ -222,22 +257,16 @@ impl<'e> Rows<'e> {
     }
 
     fn read_kinds(&mut self, entry: &'e [u8], is_wanted: impl Fn(Kind) -> bool) -> Result<()> {
-        let unknown = || Error::internal("an entry of the commit log cannot be read");
-        let Some((&FORMAT, rest)) = entry.split_first() else {
-            let message = "another version of this program wrote the commit log";
-            return Err(
-                Error::new(ErrorCode::Unavailable, message).with_hint("start and stop that version first")
-            );
-        };
+        let Some((&FORMAT, rest)) = entry.split_first() else { return Err(corrupt()) };
         let mut bytes = Bytes(rest);
         while !bytes.0.is_empty() {
-            let kind = Kind::ALL.get(usize::from(bytes.byte().ok_or_else(unknown)?)).ok_or_else(unknown)?;
-            let values = kind.columns().len() * bytes.len().ok_or_else(unknown)?;
+            let kind = bytes.kind().ok_or_else(corrupt)?;
+            let values = kind.columns().len() * bytes.len().ok_or_else(corrupt)?;
             for _ in 0..values {
-                if is_wanted(*kind) {
-                    self.0[*kind as usize].push(bytes.field().ok_or_else(unknown)?);
+                if is_wanted(kind) {
+                    self.0[kind as usize].push(bytes.field().ok_or_else(corrupt)?);
                 } else {
-                    bytes.skip().ok_or_else(unknown)?;
+                    bytes.skip().ok_or_else(corrupt)?;
                 }
             }
         }
@@ -266,6 +295,10 @@ impl<'e> Bytes<'e> {
 
     fn byte(&mut self) -> Option<u8> {
         self.array().map(|[byte]| byte)
+    }
+
+    fn kind(&mut self) -> Option<Kind> {
+        Kind::ALL.get(usize::from(self.byte()?)).copied()
     }
 
     fn len(&mut self) -> Option<usize> {
@@ -349,12 +382,11 @@ mod tests {
             assert!(Rows::default().read(&whole[..end]).is_err(), "{end} bytes");
             assert!(Rows::default().read_outcomes(&whole[..end]).is_err(), "{end} bytes");
         }
-        for (place, byte) in [(0, FORMAT - 1), (1, 99), (6, 9)] {
+        for (place, byte) in [(0, FORMAT + 1), (1, 99), (6, 9)] {
             let mut damaged = whole.clone();
             damaged[place] = byte;
             let error = Rows::default().read(&damaged).unwrap_err();
-            let expected = if place == 0 { ErrorCode::Unavailable } else { ErrorCode::Internal };
-            assert_eq!(error.code(), expected, "byte {place}");
+            assert_eq!(error.code(), ErrorCode::Unavailable, "byte {place}");
         }
     }
 }

@@ -17,7 +17,7 @@ use super::{
     views::{Owned, Tx},
     writer::Command,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 mod checkpoint;
 mod commit_log;
@@ -108,12 +108,16 @@ pub(super) async fn flush_file(database: &Path) -> Result<()> {
     sqlite::flush(&mut None, database).await
 }
 
-/// Whether this program can read an entry of the commit log.
+/// Checks that this program can read an entry of the commit log.
 ///
 /// # Errors
-/// As [`entry::Rows::read`].
-pub(super) fn check_entry(entry: &[u8]) -> Result<()> {
-    entry::Rows::default().read(entry)
+/// `UNAVAILABLE` naming the entry, what is wrong with it, and the way out.
+pub(super) fn check_entry(id: i64, entry: Vec<u8>) -> Result<()> {
+    let read = entry::current(entry).and_then(|entry| entry::Rows::default().read(&entry));
+    read.map_err(|error| {
+        let message = format!("{} (entry {id})", error.message());
+        Error::new(error.code(), message).with_hint(error.hint().unwrap_or_default().to_owned())
+    })
 }
 
 /// Stores in the tables what the commit log has for them; nothing on PostgreSQL.
