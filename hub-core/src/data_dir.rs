@@ -186,7 +186,10 @@ mod tests {
             let refused = refused.unwrap_err();
             assert_eq!(refused.code(), ErrorCode::Unavailable);
             let message = refused.message();
-            assert!(message.contains("secret.key: is a directory") && !message.contains("chmod"), "{message}");
+            assert!(
+                message.contains("secret.key: is a directory") && !message.contains("chmod"),
+                "{message}"
+            );
         }
     }
 }

@@ -33,8 +33,8 @@ use tokio::sync::{OnceCell, broadcast};
 
 use self::open::{Access, KeySource};
 use crate::{
-    accounts::Accounts,
     access::Actor,
+    accounts::Accounts,
     admin::{Admin, ai_config::AiConfigs},
     ai::Tools,
     apps::Apps,

@@ -83,7 +83,8 @@ pub fn is_exposed(path: &Path) -> io::Result<bool> {
 pub fn check_key_file(path: &Path) -> io::Result<()> {
     let found = path.metadata()?;
     if found.is_dir() {
-        let reason = "is a directory, not a file; container engines create one where a mounted file is missing";
+        let reason =
+            "is a directory, not a file; container engines create one where a mounted file is missing";
         return Err(io::Error::new(io::ErrorKind::IsADirectory, reason));
     }
     if others_may_read(&found.permissions()) {

@@ -51,7 +51,9 @@ async fn contents(folder: &Path) -> Vec<String> {
             named => named.to_owned(),
         };
         let sql = format!("SELECT '{table} ' || json_array({columns}) AS row FROM {table} ORDER BY row");
-        rows.extend(sqlx::query_scalar::<_, String>(AssertSqlSafe(sql)).fetch_all(&mut connection).await.unwrap());
+        rows.extend(
+            sqlx::query_scalar::<_, String>(AssertSqlSafe(sql)).fetch_all(&mut connection).await.unwrap(),
+        );
     }
     connection.close().await.unwrap();
     rows
@@ -61,9 +63,7 @@ async fn contents(folder: &Path) -> Vec<String> {
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let Ok(entries) = std::fs::read_dir(folder) else { return BTreeMap::new() };
     let paths = entries.map(|entry| entry.unwrap().path());
-    paths
-        .map(|path| (path.display().to_string(), std::fs::read(&path).unwrap_or_default()))
-        .collect()
+    paths.map(|path| (path.display().to_string(), std::fs::read(&path).unwrap_or_default())).collect()
 }
 
 #[tokio::test]
@@ -75,7 +75,8 @@ async fn a_second_start_on_a_folder_leaves_the_running_hub_alone() {
     let before = contents(folder.path()).await;
     let names = |folder: &Path| files(folder).into_keys().collect::<Vec<_>>();
     let there = names(folder.path());
-    for settings in [&[][..], &[("HUB_MIGRATE", "false")], &[("HUB_NETWORK", "both"), ("HUB_DEMO", "false")]] {
+    for settings in [&[][..], &[("HUB_MIGRATE", "false")], &[("HUB_NETWORK", "both"), ("HUB_DEMO", "false")]]
+    {
         let log = refused(folder.path(), settings).await;
         assert!(log.contains("another process works on this database"), "{log}");
     }
@@ -105,8 +106,9 @@ async fn a_second_start_leaves_the_setup_link_of_the_running_hub_valid() {
     let ada = json!({
         "username": "ada", "password": "tr0mbone solo", "setup_token": line["setup_token"],
     });
-    let (status, body, ..) =
-        Caller::stranger(&format!("http://{address}")).call(reqwest::Method::POST, "/api/auth/register", Some(ada)).await;
+    let (status, body, ..) = Caller::stranger(&format!("http://{address}"))
+        .call(reqwest::Method::POST, "/api/auth/register", Some(ada))
+        .await;
     assert!(status.is_success(), "{body}");
     first.terminate().await;
 }
@@ -157,8 +159,13 @@ async fn a_database_of_another_version_is_not_changed() {
         let before = files(folder.path());
         let log = refused(folder.path(), settings).await;
         assert!(log.contains(reason) && log.contains("hint: "), "{reason}: {log}");
-        let changed: Vec<_> = files(folder.path()).into_iter().filter(|file| before.get(&file.0) != Some(&file.1)).collect();
-        assert!(changed.iter().all(|(name, _)| name.ends_with("hub.db.lock")), "{reason}: {:?}", changed.iter().map(|file| &file.0).collect::<Vec<_>>());
+        let changed: Vec<_> =
+            files(folder.path()).into_iter().filter(|file| before.get(&file.0) != Some(&file.1)).collect();
+        assert!(
+            changed.iter().all(|(name, _)| name.ends_with("hub.db.lock")),
+            "{reason}: {:?}",
+            changed.iter().map(|file| &file.0).collect::<Vec<_>>()
+        );
     }
 }
 
@@ -179,11 +186,8 @@ async fn every_command_names_a_commit_log_that_cannot_be_read() {
         (&["db", "backup", "--to", backup.to_str().unwrap()], 7),
     ] {
         let output = hub_cli(folder.path(), arguments);
-        let text = format!(
-            "{}{}",
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
-        );
+        let text =
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert_eq!(output.status.code(), Some(exit), "{arguments:?}: {text}");
         for part in ["format 200", "entry 7", "start and stop the version of the hub that wrote it"] {
             // A table or a paragraph may be wrapped.

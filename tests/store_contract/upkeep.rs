@@ -80,7 +80,8 @@ async fn entries_of_another_format_are_named(db: &Db) {
         return;
     }
     // The current format, another one, an empty entry, and one that is cut off.
-    db.sql("INSERT INTO commit_log (id, entry) VALUES (1, x'02'), (2, x'ff'), (3, x''), (4, x'020001')").await;
+    db.sql("INSERT INTO commit_log (id, entry) VALUES (1, x'02'), (2, x'ff'), (3, x''), (4, x'020001')")
+        .await;
     let found = upkeep.unreadable_entries().await.unwrap();
     let messages: Vec<&str> = found.iter().map(hub_core::Error::message).collect();
     assert_eq!(

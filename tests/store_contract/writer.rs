@@ -172,7 +172,11 @@ async fn a_schema_is_not_migrated_while_a_node_works(db: &Db) {
     let newest = "SELECT MAX(version) FROM _sqlx_migrations";
     let version = db.number(newest).await;
     db.sql(format!("INSERT INTO nodes (id, lease_until) VALUES ('another', {})", i64::MAX / 2)).await;
-    Store::open(&db.config, Clock::system()).await.expect("nodes of one version share the database").close().await;
+    Store::open(&db.config, Clock::system())
+        .await
+        .expect("nodes of one version share the database")
+        .close()
+        .await;
     db.sql(format!("DELETE FROM _sqlx_migrations WHERE version = {version}")).await;
     let refused = Store::open(&db.config, Clock::system()).await.expect_err("the other node would fail");
     assert_eq!(refused.code(), ErrorCode::Unavailable);

@@ -24,7 +24,7 @@ use crate::{
     random::Random,
     sandbox::Sandbox,
     secret::Sealer,
-    store::{Store, StoreConfig, inspect},
+    store::{Store, StoreConfig, inspect, refuse_emptied},
     tasks::{Computations, Tasks},
     time::Clock,
 };
@@ -160,6 +160,9 @@ pub(super) async fn open(builder: HubBuilder, access: Access) -> Result<Hub> {
 
 /// Refuses a database that this program must not use, or that is sealed with another key. Writes nothing.
 async fn check_database(config: &StoreConfig, access: Access, keys: &Keys, random: &Random) -> Result<()> {
+    if let StoreConfig::Sqlite(path) = config {
+        refuse_emptied(path)?;
+    }
     let Some((mut database, _)) = inspect(config, access == Access::Migrate).await? else { return Ok(()) };
     let sealer = keys.sealer(random);
     let missing = database.sealed().missing_key(&sealer).await;

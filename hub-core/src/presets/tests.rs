@@ -79,9 +79,13 @@ async fn a_wrong_key_is_found_before_the_schema_is_migrated() {
     upkeep.run("DELETE FROM _sqlx_migrations WHERE version > 20").await.unwrap();
     std::fs::remove_file(data_dir::key_file(folder.path())).unwrap();
     let refused = open().await.unwrap_err();
-    assert!(refused.message().contains("of another key") && refused.message().contains("does not exist"), "{refused}");
+    assert!(
+        refused.message().contains("of another key") && refused.message().contains("does not exist"),
+        "{refused}"
+    );
     assert_eq!(upkeep.schema().await.unwrap().version, 20);
-    let mut names: Vec<_> = folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let mut names: Vec<_> =
+        folder.path().read_dir().unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.retain(|name| !["hub.db-wal", "hub.db-shm"].iter().any(|log| name == log));
     names.sort();
     assert_eq!(names, ["hub.db", "hub.db.lock"], "neither a key nor a copy of the database");

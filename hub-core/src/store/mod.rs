@@ -93,7 +93,7 @@ pub use committer::StoreStats;
 pub use notices::Notices;
 pub use pieces::Piece;
 pub use sealed::{SEALED_COLUMNS, SealedColumn, SealedRow, SealedValues};
-pub(crate) use upkeep::inspect;
+pub(crate) use upkeep::{inspect, refuse_emptied};
 pub use upkeep::{Schema, Upkeep};
 pub use views::{Read, Tx};
 

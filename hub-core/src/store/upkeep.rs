@@ -22,9 +22,8 @@ use crate::{
 
 mod inspection;
 
-pub(crate) use self::inspection::inspect;
 pub(super) use self::inspection::newer_schema;
-use self::inspection::refuse_emptied;
+pub(crate) use self::inspection::{inspect, refuse_emptied};
 
 /// Tables whose rows are counted for people.
 const COUNTED: [&str; 9] =

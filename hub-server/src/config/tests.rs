@@ -70,7 +70,11 @@ fn no_setting_shows_a_secret_whatever_is_wrong_with_it() {
         let (variable, value) = (setting.variable(), setting.value);
         let values: Vec<String> = if setting.secret {
             vec!["marker".to_owned(), "marker\nmarker".to_owned(), "postgres://marker".to_owned()]
-        } else if value.contains("URL") || value.contains("RULE") || value.contains("ADDR") || value.contains("RANGE") {
+        } else if value.contains("URL")
+            || value.contains("RULE")
+            || value.contains("ADDR")
+            || value.contains("RANGE")
+        {
             let schemes = ["postgres", "s3", "https", "file", "nonsense"];
             urls.iter().flat_map(|url| schemes.map(|scheme| url.replace("SCHEME", scheme))).collect()
         } else {
@@ -325,7 +329,8 @@ fn a_named_key_file_must_be_a_private_file() {
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("secret.key");
-    let refused = || load(&[], &[("HUB_SECRET_KEY_FILE", path.to_str().unwrap())], None).unwrap_err().to_string();
+    let refused =
+        || load(&[], &[("HUB_SECRET_KEY_FILE", path.to_str().unwrap())], None).unwrap_err().to_string();
     std::fs::write(&path, "ab".repeat(32)).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     assert!(refused().contains("chmod 600"), "{}", refused());

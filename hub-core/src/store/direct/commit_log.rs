@@ -206,7 +206,8 @@ impl Direct {
         }
         let mut entries = self.prepare("SELECT entry FROM commit_log ORDER BY id")?;
         let entries = entries.query_map([], |row| row.get(0)).map_err(classify_direct)?;
-        let read = |stored: rusqlite::Result<Vec<u8>>| Ok((0, entry::current(stored.map_err(classify_direct)?)?));
+        let read =
+            |stored: rusqlite::Result<Vec<u8>>| Ok((0, entry::current(stored.map_err(classify_direct)?)?));
         let entries = entries.map(read).collect::<Result<VecDeque<_>>>()?;
         let count = entries.len();
         self.flush_entries(&Tail { last, entries, ..Tail::default() }, count, caller)

@@ -15,13 +15,12 @@ const LEASES_OF_NODES: i64 = 22;
 ///
 /// # Errors
 /// `UNAVAILABLE` when a newer program wrote it; when a migration is missing unless it `migrates`, or while a node
-/// works on PostgreSQL; when the commit log cannot be read; when the file lost its content.
+/// works on PostgreSQL; when the commit log cannot be read.
 pub(crate) async fn inspect(config: &StoreConfig, migrates: bool) -> Result<Option<(Upkeep, Schema)>> {
-    if let StoreConfig::Sqlite(path) = config {
-        refuse_emptied(path)?;
-        if !path.metadata().is_ok_and(|found| found.is_dir() || found.len() > 0) {
-            return if migrates { Ok(None) } else { Err(outdated_schema(0, Known::sqlite().newest())) };
-        }
+    if let StoreConfig::Sqlite(path) = config
+        && !path.metadata().is_ok_and(|found| found.is_dir() || found.len() > 0)
+    {
+        return if migrates { Ok(None) } else { Err(outdated_schema(0, Known::sqlite().newest())) };
     }
     let mut database = Upkeep::open(config).await?;
     match check(&mut database, migrates).await {
@@ -64,7 +63,10 @@ pub(in crate::store) fn newer_schema(version: i64) -> Error {
 
 /// Refuses a file of 0 bytes next to a key: a fresh hub has neither, so the database was lost, and opening it would make
 /// the next person who registers an administrator.
-pub(super) fn refuse_emptied(path: &Path) -> Result<()> {
+///
+/// # Errors
+/// `UNAVAILABLE` with the ways out.
+pub(crate) fn refuse_emptied(path: &Path) -> Result<()> {
     let size = |path: &Path| std::fs::metadata(path).map(|found| found.len()).ok();
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -98,7 +100,8 @@ impl Upkeep {
             0 => first,
             more => {
                 let hint = first.hint().unwrap_or_default().to_owned();
-                Error::new(first.code(), format!("{}; {more} more cannot be read", first.message())).with_hint(hint)
+                Error::new(first.code(), format!("{}; {more} more cannot be read", first.message()))
+                    .with_hint(hint)
             }
         })
     }
