@@ -21,7 +21,7 @@ pub enum DbCommand {
     #[command(
         after_help = "Examples:\n  hub-cli db migrate\n  hub-cli db migrate --dry-run\n  hub-cli db migrate --database-url sqlite:///var/lib/hub/hub.db\n
 Before a migration, a SQLite database is copied to hub.db.schema-VERSION next to it; the last two copies are kept.\nSee also: hub-cli help env",
-        add = Ends(&[(0, "up to date"), (7, "the database cannot be reached or is of a newer version")]),
+        add = Ends(&[(0, "up to date"), (7, "the database cannot be reached, is in use or is of a newer version")]),
         add = Fields::own(&["database"])
     )]
     Migrate {
