@@ -53,6 +53,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{tasks::Tasks, time::Clock};
 
+mod browser;
+
+pub use browser::cannot_be_rebound;
+pub(crate) use browser::{refuse_other_pages, require_json};
+
 /// The largest body a service reads unless it says otherwise: 16 MiB.
 pub const DEFAULT_MAX_BODY: usize = 16 << 20;
 

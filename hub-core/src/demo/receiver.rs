@@ -15,7 +15,8 @@ use serde_json::{Value, json};
 
 use super::signature::Verdict;
 use crate::{
-    local_http::{Cut, LocalService},
+    error::{ErrorCode, Result},
+    local_http::{Cut, LocalService, refuse_other_pages, require_json},
     secret::Secret,
     time::{Clock, Timestamp},
 };
@@ -177,6 +178,12 @@ impl LocalService for DemoReceiver {
     /// `POST …/behaviour {mode, times?}`, `GET …/requests`, and every other POST is a delivery.
     async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
         let path = request.uri().path();
+        let is_control = ["/requests", "/behaviour"].iter().any(|call| path.ends_with(call));
+        if is_control && let Err(error) = check_caller(&request) {
+            let is_no_json = error.code() == ErrorCode::UnsupportedMediaType;
+            let status = if is_no_json { StatusCode::UNSUPPORTED_MEDIA_TYPE } else { StatusCode::FORBIDDEN };
+            return Ok(refuse(status, error.code().as_str(), error.message()));
+        }
         match *request.method() {
             Method::GET if path.ends_with("/requests") => {
                 return Ok(answer(StatusCode::OK, &json!({ "items": self.received() })));
@@ -220,6 +227,12 @@ fn reply_to(content: &str) -> String {
         Some(order) => format!("{order} is on its way"),
         None => "Hello! Try: order 42".to_owned(),
     }
+}
+
+/// Refuses web pages, as the control API of the simulator does.
+fn check_caller(request: &Request<Bytes>) -> Result<()> {
+    refuse_other_pages(request.headers(), None)?;
+    require_json(request.headers(), request.body())
 }
 
 fn content_of(body: &[u8]) -> String {

@@ -220,7 +220,8 @@ async fn the_receiver_misbehaves_as_configured_and_drops_the_oldest() {
     let receiver = DemoReceiver::new(Clock::system());
     let call = async |path: &str, body: &'static [u8]| {
         let uri = format!("http://receiver.local{path}");
-        receiver.call(Request::post(uri).body(Bytes::from_static(body)).unwrap()).await
+        let request = Request::post(uri).header("content-type", "application/json");
+        receiver.call(request.body(Bytes::from_static(body)).unwrap()).await
     };
     let fail = br#"{"mode":"fail","times":2}"#;
     assert_eq!(call("/receiver/behaviour", fail).await.unwrap().status(), StatusCode::OK);
@@ -229,6 +230,14 @@ async fn the_receiver_misbehaves_as_configured_and_drops_the_oldest() {
     }
     let bad = call("/receiver/behaviour", br#"{"mode":"explode"}"#).await.unwrap();
     assert_eq!(bad.status(), StatusCode::BAD_REQUEST);
+    for (name, value, status) in
+        [("origin", "https://evil.example", 403), ("content-type", "text/plain", 415)]
+    {
+        let foreign = Request::post("http://receiver.local/receiver/behaviour").header(name, value);
+        let answer = receiver.call(foreign.body(Bytes::from_static(fail)).unwrap()).await.unwrap();
+        assert_eq!(answer.status().as_u16(), status, "{value}");
+    }
+    assert_eq!(receiver.behaviour(), (Behaviour::Answer, None), "as before");
     receiver.behave(Behaviour::Cut, None);
     for _ in 0..60 {
         assert!(call("/hook", b"{}").await.is_err());

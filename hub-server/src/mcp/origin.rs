@@ -1,9 +1,7 @@
 //! The origins from which `/mcp` may be called. A browser that another site, or a rebound name, directed here reports
 //! that in `Origin` and `Host`; the protocol requires both to be checked.
 
-use std::net::IpAddr;
-
-use hub_core::ErrorCode;
+use hub_core::{ErrorCode, local_http::cannot_be_rebound};
 use poem::http::{HeaderMap, header, uri::Authority};
 use url::Url;
 
@@ -30,16 +28,14 @@ pub(super) fn check(settings: &AppSettings, headers: &HeaderMap) -> Result<(), A
     refused("this Host is not a name of the hub; set public_url to the name that users use")
 }
 
-/// Whether the hub may have this name: its own names; addresses, and names without a dot, which cannot be rebound
-/// from outside.
+/// Whether the hub may have this name: its own names, and those that cannot be rebound from outside.
 fn leads_here(settings: &AppSettings, host: &str) -> bool {
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    if bare.parse::<IpAddr>().is_ok() || !bare.contains('.') {
+    if cannot_be_rebound(host) {
         return true;
     }
     let others = settings.other_origins.iter().filter_map(|origin| Url::parse(origin).ok());
     let own = std::iter::once(settings.public_url.clone()).chain(others);
-    own.into_iter().any(|url| url.host_str().is_some_and(|name| name.eq_ignore_ascii_case(bare)))
+    own.into_iter().any(|url| url.host_str().is_some_and(|name| name.eq_ignore_ascii_case(host)))
 }
 
 #[cfg(test)]

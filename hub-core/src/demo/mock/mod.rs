@@ -35,7 +35,7 @@ use crate::{
     apps::{AppPatch, AppTool, InstallationPatch},
     error::{Error, ErrorCode, Result},
     hub::Hub,
-    local_http::{Cut, LocalService},
+    local_http::{Cut, LocalService, refuse_other_pages},
     network::sim::Simulator,
     secret::Secret,
 };
@@ -119,6 +119,7 @@ impl AppMock {
     }
 
     async fn answer(&self, request: &Request<Bytes>) -> Result<Value> {
+        refuse_other_pages(request.headers(), Some(self.0.hub.context().config.public_url.as_str()))?;
         let name = request.uri().path().strip_prefix(MOCK_PATH).unwrap_or_default();
         let mut held = self.0.fixture.lock().await;
         let fixture = self.0.fixture(&mut held).await?;
@@ -234,6 +235,7 @@ impl fmt::Debug for AppMock {
 
 fn status_of(code: ErrorCode) -> StatusCode {
     match code {
+        ErrorCode::Forbidden => StatusCode::FORBIDDEN,
         ErrorCode::NotFound => StatusCode::NOT_FOUND,
         ErrorCode::Conflict => StatusCode::CONFLICT,
         ErrorCode::UpstreamError => StatusCode::BAD_GATEWAY,

@@ -275,6 +275,9 @@ async fn the_listener_has_the_calls_in_development_and_a_reset_of_the_network_st
     let (with, without) = (listener(Some(world.mock.clone())), listener(None));
     assert_eq!(call(&without, "GET", "/mock/config").await, StatusCode::NOT_FOUND);
     assert_eq!(call(&with, "GET", "/mock/config").await, StatusCode::OK);
+    let of_a_page = Request::post("http://sim.local/mock/event").header("origin", "https://evil.example");
+    let refused = with.call(of_a_page.body("{\"content\":\"of a page\"}".into()).unwrap()).await.unwrap();
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
     world.done("POST", "event", json!({ "content": "before" })).await;
     world.got(1).await;
     world.done("POST", "reset", Value::Null).await;

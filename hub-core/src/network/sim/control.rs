@@ -1,7 +1,7 @@
 //! The control API `/_sim/…`: what people do with their phones, and what went out, in JSON.
 //!
 //! Answers are bare objects. Errors are `{"error":{"code","message"}}` under the code's usual HTTP status, and
-//! change nothing. The calls are listed in `docs/ilink.md#control-api`.
+//! change nothing. Requests of web pages are refused. The calls are listed in `docs/ilink.md#control-api`.
 
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::{MAX_LISTED, Simulator, faults::Fault, qr::QrAction};
 use crate::{
     error::{Error, ErrorCode, Result},
+    local_http::{refuse_other_pages, require_json},
     network::server::{Reply, parse_query},
 };
 
@@ -64,6 +65,9 @@ impl Simulator {
 
     /// Answers a control call.
     pub(super) async fn control(&self, request: &Request<Bytes>) -> Reply {
+        if let Err(error) = self.check_caller(request) {
+            return refuse(&error);
+        }
         let name = request.uri().path().strip_prefix(CONTROL).unwrap_or_default();
         let query = Query(parse_query(request.uri().query()));
         let answer = match (request.method(), name) {
@@ -85,6 +89,12 @@ impl Simulator {
             _ => Err(Error::not_found("control call")),
         };
         answer.map_or_else(|error| refuse(&error), |answer| Reply::json(&answer))
+    }
+
+    /// Refuses web pages: visiting one is no consent to use the simulator.
+    fn check_caller(&self, request: &Request<Bytes>) -> Result<()> {
+        refuse_other_pages(request.headers(), self.config().public_url.as_deref())?;
+        require_json(request.headers(), request.body())
     }
 
     fn change(&self, name: &str, body: &[u8]) -> Result<Value> {
@@ -164,7 +174,9 @@ fn to_fault(value: Value) -> Result<Fault> {
 fn refuse(error: &Error) -> Reply {
     let body = json!({"error": {"code": error.code().as_str(), "message": error.message()}});
     let status = match error.code() {
+        ErrorCode::Forbidden => StatusCode::FORBIDDEN,
         ErrorCode::NotFound => StatusCode::NOT_FOUND,
+        ErrorCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         ErrorCode::Conflict => StatusCode::CONFLICT,
         ErrorCode::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         _ => StatusCode::BAD_REQUEST,

@@ -88,8 +88,8 @@ impl Rig {
     /// A control call: status and answer.
     pub(super) async fn control(&self, method: &str, path: &str, body: Value) -> (StatusCode, Value) {
         let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
-        let request = Request::builder().method(method).uri(path).body(body).unwrap();
-        let response = self.http(request).await.unwrap();
+        let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
+        let response = self.http(request.body(body).unwrap()).await.unwrap();
         (response.status(), read(&response))
     }
 

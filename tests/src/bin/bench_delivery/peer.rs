@@ -34,7 +34,13 @@ impl Peer {
 
     pub async fn post(&self, path: &str, body: String) -> Result<Value> {
         let request = self.client.post(format!("http://{}{path}", self.address)).body(body);
-        let answer = request.send().await?.error_for_status()?.bytes().await?;
+        let answer = request
+            .header("content-type", "application/json")
+            .send()
+            .await?
+            .error_for_status()?
+            .bytes()
+            .await?;
         Ok(if answer.is_empty() { Value::Null } else { serde_json::from_slice(&answer)? })
     }
 

@@ -132,6 +132,75 @@ async fn faults_clock_expiry_and_reset_work_and_bad_input_changes_nothing() {
     assert_eq!(rig.sim.outbound(None, 0), []);
 }
 
+/// The world as the control API shows it.
+async fn world(rig: &Rig) -> Vec<Value> {
+    let mut world = Vec::new();
+    for name in ["accounts", "outbound", "contacts", "faults", "typing", "violations"] {
+        world.push(ok(rig, "GET", name, Value::Null).await);
+    }
+    world
+}
+
+#[tokio::test]
+async fn a_web_page_of_another_origin_reads_and_changes_nothing() {
+    let rig = rig();
+    let (bot, token) = rig.greeted().await;
+    rig.send(&bot, "c", &token, "x").await;
+    let (_, qr_text) = rig.new_qr(&[]).await;
+    let before = world(&rig).await;
+    let (json, form) = ("application/json", "application/x-www-form-urlencoded");
+    let local = "localhost:9801";
+    let senders: [(&str, &[(&str, &str)], u16); 9] = [
+        (
+            "a script",
+            &[("host", local), ("origin", "https://evil.example"), ("content-type", "text/plain")],
+            403,
+        ),
+        ("a form", &[("host", local), ("origin", "https://evil.example"), ("content-type", form)], 403),
+        ("a sandboxed frame", &[("host", local), ("origin", "null"), ("content-type", "text/plain")], 403),
+        (
+            "a page of another port",
+            &[("host", local), ("origin", "http://localhost:3000"), ("content-type", json)],
+            403,
+        ),
+        ("a picture", &[("host", local), ("sec-fetch-site", "cross-site"), ("content-type", json)], 403),
+        (
+            "a page of the same site",
+            &[("host", local), ("sec-fetch-site", "same-site"), ("content-type", json)],
+            403,
+        ),
+        ("a rebound name", &[("host", "evil.example:9801"), ("content-type", json)], 403),
+        (
+            "a page under a rebound name",
+            &[("host", "evil.example"), ("origin", "http://evil.example"), ("content-type", json)],
+            403,
+        ),
+        ("a body that is not JSON", &[("host", local), ("content-type", "text/plain")], 415),
+    ];
+    let calls = [
+        ("POST", "scan", json!({"qr_text": qr_text})),
+        ("POST", "confirm", json!({"qr_text": qr_text})),
+        ("POST", "qr", json!({"qr_text": qr_text, "action": "expire"})),
+        ("POST", "messages", json!({"wx_id": bot.wx_id(), "text": "of a page"})),
+        ("POST", "faults", json!({"endpoint": "sendmessage", "action": {"type": "error", "ret": -5}})),
+        ("POST", "clock", json!({"advance_ms": 1000})),
+        ("POST", "expire", json!({"wx_id": bot.wx_id()})),
+        ("POST", "reset", json!({})),
+        ("DELETE", "faults", json!({})),
+        ("GET", "outbound", json!({})),
+    ];
+    for (sender, headers, status) in senders {
+        for (method, name, body) in &calls {
+            let request = Request::builder().method(*method).uri(format!("/_sim/{name}"));
+            let request =
+                headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+            let answer = rig.http(request.body(body.to_string().into()).unwrap()).await.unwrap();
+            assert_eq!(answer.status().as_u16(), status, "{sender}: {method} {name}");
+        }
+    }
+    assert_eq!(world(&rig).await, before);
+}
+
 #[tokio::test]
 async fn the_system_clock_cannot_be_moved() {
     let sim = Simulator::new(SimConfig::quick(), Clock::system(), Random::seeded(1));
