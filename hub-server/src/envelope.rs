@@ -147,7 +147,8 @@ pub struct ErrorBody {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
 #[oai(rename_all = "snake_case")]
 pub enum ErrorReason {
-    /// The session was opened too long ago for a change of the ways to sign in; `fresh_until` of the user has passed.
+    /// The session was opened too long ago to change the ways to sign in or to let another device in; `fresh_until` of
+    /// the user has passed.
     SessionTooOld,
     /// Only a session can do this, not an API key.
     SessionRequired,

@@ -146,9 +146,10 @@ impl Accounts<'_> {
     /// the code was opened.
     ///
     /// # Errors
-    /// `INVALID_TOKEN` when the login is unknown, expired or over, `FORBIDDEN` unless the caller is a user.
+    /// `INVALID_TOKEN` when the login is unknown, expired or over, `FORBIDDEN` unless the caller is a user whose
+    /// session was opened within the last 15 minutes.
     pub async fn open_qr_login(&self, actor: &Actor, qr_id: &str) -> Result<QrAsker> {
-        let user = actor.in_person()?.user_id;
+        let user = self.fresh_user(actor).await?.user_id;
         let (id, now) = (qr_id.to_owned(), self.ctx.store.now());
         let opened = self.ctx.store.write(move |tx| {
             Box::pin(async move {
@@ -169,7 +170,8 @@ impl Accounts<'_> {
     ///
     /// # Errors
     /// `INVALID_TOKEN` when the login is unknown, expired, over, or opened by another user, or when the code is
-    /// wrong; `FORBIDDEN` unless the caller is a user with a session.
+    /// wrong; `FORBIDDEN` for an API key, and to approve unless the caller's session was opened within the last 15
+    /// minutes.
     pub async fn confirm_qr_login(
         &self,
         actor: &Actor,
@@ -177,10 +179,7 @@ impl Accounts<'_> {
         user_code: &str,
         approve: bool,
     ) -> Result<QrStatus> {
-        let user = actor.in_person()?;
-        if user.session_id.is_none() {
-            return Err(Error::new(ErrorCode::Forbidden, "only a signed-in person can confirm this"));
-        }
+        let user = if approve { self.fresh_user(actor).await? } else { *actor.in_person()? };
         let user_id = user.user_id;
         let noted = self.ctx.audit(actor, Action::QrLoginDecided);
         let exchange = new_token(TokenKind::QrExchange, &self.ctx.random);

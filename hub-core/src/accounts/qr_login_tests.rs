@@ -1,6 +1,7 @@
 use super::*;
 use crate::{
     accounts::tests::{Fixture, code},
+    error::Reason,
     qr::qr_text_art,
 };
 
@@ -102,6 +103,27 @@ async fn only_the_opening_user_confirms_a_qr_login_before_it_expires() {
     assert_eq!(fixture.accounts().delete_expired(100).await.unwrap(), 1);
     let gone = fixture.accounts().poll_qr_login(&login.qr_id, &login.poll_secret).await;
     assert_eq!(code(gone), ErrorCode::InvalidToken);
+}
+
+#[tokio::test]
+async fn a_session_that_is_too_old_lets_no_device_in() {
+    let (fixture, ada, _) = scene().await;
+    fixture.clock.advance(Duration::from_secs(15 * 60));
+    let login = fixture.accounts().begin_qr_login(&ClientInfo::default()).await.unwrap();
+    let opened = fixture.accounts().open_qr_login(&ada, &login.qr_id).await.map(|_| ());
+    let confirmed = confirm(&fixture, &ada, &login, &login.user_code).await.map(|_| ());
+    for refused in [opened, confirmed] {
+        let error = refused.unwrap_err();
+        assert_eq!((error.code(), error.reason()), (ErrorCode::Forbidden, Some(Reason::SessionTooOld)));
+    }
+    assert_eq!(poll(&fixture, &login).await.status, QrStatus::Waiting, "the code is not used up");
+    let again = fixture.login("ada", crate::accounts::tests::PASSWORD).await.unwrap();
+    let again = fixture.actor(&again).await.unwrap();
+    assert_eq!(confirm(&fixture, &again, &login, &login.user_code).await.unwrap(), QrStatus::Confirmed);
+    // What is refused lets no one in.
+    let other = fixture.accounts().begin_qr_login(&ClientInfo::default()).await.unwrap();
+    let refused = fixture.accounts().confirm_qr_login(&ada, &other.qr_id, "", false).await.unwrap();
+    assert_eq!(refused, QrStatus::Cancelled);
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ use crate::{
 const MAX_SESSIONS: u32 = 100;
 /// A session's last use is noted at most this often.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
-/// How long after its sign-in a session may change the ways of signing in.
+/// How long after its sign-in a session may change the ways of signing in and let other devices in.
 const RECENT_SIGN_IN: Duration = Duration::from_secs(15 * 60);
 /// No password is longer in bytes: 256 characters of four.
 const MAX_PASSWORD_BYTES: usize = 1024;
@@ -131,15 +131,15 @@ impl Accounts<'_> {
         SignedIn { me: Me { fresh_until: Some(self.ctx.store.now() + RECENT_SIGN_IN), ..me }, token }
     }
 
-    /// The user of a session that began recently. Sign-in methods can be added and removed only with such a session:
-    /// not from a browser that was left open, and not with an API key.
+    /// The user of a session that began recently. Sign-in methods are added and removed, and other devices are let in, only
+    /// with such a session: not from a browser that was left open, and not with an API key.
     ///
     /// # Errors
     /// `FORBIDDEN` otherwise.
     pub(super) async fn fresh_user(self, actor: &Actor) -> Result<UserActor> {
         let user = *actor.user()?;
         let stale = |reason| {
-            Error::new(ErrorCode::Forbidden, "sign in again to change how you sign in")
+            Error::new(ErrorCode::Forbidden, "sign in again to do this")
                 .with_hint("this needs a session that was opened within the last 15 minutes")
                 .with_reason(reason)
         };
@@ -151,7 +151,7 @@ impl Accounts<'_> {
         if is_fresh { Ok(user) } else { Err(stale(Reason::SessionTooOld)) }
     }
 
-    /// Until when the session of a user may change the ways to sign in; `None` without a session.
+    /// Until when the session of a user may change the ways to sign in and let other devices in; `None` without a session.
     pub(super) async fn fresh_until(self, user: &UserActor) -> Result<Option<Timestamp>> {
         let Some(session) = user.session_id else { return Ok(None) };
         let opened_at = self.ctx.store.read().await?.accounts().session_opened_at(session).await?;

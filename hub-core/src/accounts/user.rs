@@ -31,7 +31,7 @@ pub struct Me {
     pub passkeys: u32,
     /// Names of the linked external providers.
     pub oauth_accounts: Vec<String>,
-    /// Until when the session may change the ways to sign in; `None` without a session.
+    /// Until when the session may change the ways to sign in and let other devices in; `None` without a session.
     pub fresh_until: Option<Timestamp>,
 }
 

@@ -83,8 +83,8 @@ view! {
         pub passkeys: u32,
         /// Names of linked external providers.
         pub oauth_accounts: Vec<String>,
-        /// Until when the session of the request may change the ways to sign in: passkeys and linked accounts. Absent
-        /// with an API key, and in the response to a sign-in.
+        /// Until when the session of the request may change the ways to sign in (passkeys and linked accounts) and let
+        /// other devices in. Absent with an API key, and in the response to a sign-in.
         pub fresh_until: Option<Time>,
         /// When the account was created.
         pub created_at: Time = me.user.created_at.into(),

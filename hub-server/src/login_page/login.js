@@ -129,6 +129,14 @@ function watch(login) {
 
 // --- This device lets another one in --------------------------------------------------------------------
 
+// A session that is too old lets no one in: a new one does, on the page that confirms who is here, and comes back.
+function confirmIfTooOld({ reason }) {
+  if (reason !== 'session_too_old') return false;
+  const back = `/login?qr=${encodeURIComponent(query.get('qr'))}`;
+  location.assign(`${base}/console/confirm?${new URLSearchParams({ back })}`);
+  return true;
+}
+
 async function openCode() {
   try {
     const asker = await ask('POST', '/api/auth/qr/open', { qr_id: query.get('qr') });
@@ -138,6 +146,7 @@ async function openCode() {
     show('confirmation');
     at('confirmation-title').focus();
   } catch (error) {
+    if (confirmIfTooOld(error)) return;
     show('inside');
     complain(error.message);
   }
@@ -146,13 +155,12 @@ async function openCode() {
 async function decide(approve) {
   const body = { qr_id: query.get('qr'), approve };
   if (approve) body.user_code = at('user-code').value;
-  try {
-    await ask('POST', '/api/auth/qr/confirm', body);
-  } finally {
-    // Whatever came of it, this code is used up.
-    query.delete('qr');
-    show('inside');
-  }
+  const refused = await ask('POST', '/api/auth/qr/confirm', body).then(() => null, (error) => error);
+  if (refused && confirmIfTooOld(refused)) return;
+  // Whatever came of it, this code is used up.
+  query.delete('qr');
+  show('inside');
+  if (refused) throw refused;
   say(approve ? 'confirmed' : 'cancelledLogin');
 }
 

@@ -35,7 +35,7 @@ async function ask(method, path, body) {
     throw new Error(spoken.unreachable);
   }
   const json = await answer.json().catch(() => null);
-  if (!json?.success) throw new Error(refusal(json?.error));
+  if (!json?.success) throw Object.assign(new Error(refusal(json?.error)), { reason: json?.error?.reason });
   return json.data;
 }
 

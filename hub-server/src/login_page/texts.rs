@@ -226,7 +226,7 @@ pub(super) const CHINESE: Texts = Texts {
         ("this passkey is in use already", "此通行密钥已被使用。"),
         ("the code is wrong; this login has ended", "验证码不正确，本次登录已结束。"),
         ("this QR login is unknown, used, expired or over", "此二维码登录无效、已使用或已过期。"),
-        ("sign in again to change how you sign in", "请重新登录后再更改登录方式。"),
+        ("sign in again to do this", "请重新登录后再执行此操作。"),
         ("must be 8 to 256 characters", "须为 8 至 256 个字符"),
         ("must not be the username", "不能与用户名相同"),
         ("is too easy to guess", "太容易被猜到"),

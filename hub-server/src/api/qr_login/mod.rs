@@ -61,7 +61,8 @@ impl QrLoginApi {
 
     /// Opens a QR login for confirmation
     ///
-    /// Returns the requesting device, and notifies it that the code was opened.
+    /// Returns the requesting device, and notifies it that the code was opened. Requires a session that began within
+    /// the last 15 minutes.
     #[oai(path = "/api/auth/qr/open", method = "post", operation_id = "openQrLogin")]
     async fn open(&self, hub: Data<&Hub>, user: User, body: Body<OpenQrLogin>) -> ApiResult<QrAskerView> {
         ok(hub.accounts().open_qr_login(&user.0, &body.0.qr_id).await?.into())
@@ -70,7 +71,7 @@ impl QrLoginApi {
     /// Confirms or rejects a QR login
     ///
     /// Confirmation signs the requesting device in as the user of this request, and therefore requires the code that
-    /// is shown there. A wrong code ends the login.
+    /// is shown there, and a session that began within the last 15 minutes. A wrong code ends the login.
     #[oai(path = "/api/auth/qr/confirm", method = "post", operation_id = "confirmQrLogin")]
     async fn confirm(
         &self,
