@@ -10,6 +10,7 @@ use chacha20poly1305::{
 use data_encoding::{BASE64, Encoding, HEXLOWER, Specification};
 use hmac::{Hmac, Mac};
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
@@ -303,6 +304,11 @@ impl Sealer {
         mac.update(b"\n");
         mac.update(text.as_bytes());
         mac.finalize().into_bytes().into()
+    }
+
+    /// Compares bytes with those that [`derive`](Self::derive) returns, in constant time.
+    pub fn is_derived(&self, purpose: &str, text: &str, claimed: &[u8]) -> bool {
+        self.derive(purpose, text).ct_eq(claimed).into()
     }
 
     /// Seals a text for one place, for example `bots.credentials:bot_01…`.

@@ -84,11 +84,12 @@ fn in_process_caller(request: &Request) -> Option<Actor> {
 }
 
 /// Finds the user of a request. An explicit credential has priority and never falls back to the cookie; a cookie
-/// counts for changes only if the browser reports that the request comes from our own page.
+/// counts for changes only if the browser reports that the request comes from our own page. A page of another site is
+/// refused before the session is looked up: the cookie may be absent because of that page.
 ///
 /// # Errors
-/// `INVALID_TOKEN` for an invalid explicit credential, `UNAUTHORIZED` without a credential or with an expired
-/// session, `FORBIDDEN` for a change from another site.
+/// `INVALID_TOKEN` for an invalid explicit credential, `FORBIDDEN` for a change from another site, `UNAUTHORIZED`
+/// without a credential or with an expired session.
 pub async fn authenticate_user(
     hub: &Hub,
     settings: &AppSettings,
@@ -98,11 +99,21 @@ pub async fn authenticate_user(
     if let Some(actor) = in_process_caller(request) {
         return judged(request, None, Ok(actor));
     }
+    let by_cookie = presented.explicit.is_none();
+    if by_cookie && reports_origin(request.headers()) {
+        check_origin(settings, request.method(), request.headers())?;
+    }
     let actor = judged(request, presented.any(), authenticate_presented(hub, presented).await)?;
-    if presented.explicit.is_none() {
+    // A request that reports no origin is refused, too, if it has a session.
+    if by_cookie {
         check_origin(settings, request.method(), request.headers())?;
     }
     Ok(actor)
+}
+
+/// Whether the request reports where it comes from. Browsers do with every change, programs do not.
+pub(crate) fn reports_origin(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site")
 }
 
 /// The user of a credential.
@@ -117,7 +128,7 @@ async fn authenticate_presented(hub: &Hub, presented: &Presented) -> std::result
 }
 
 /// The rule against cross-site request forgery. It applies to requests that a browser authenticates with its cookie,
-/// and to signing in, which sets one.
+/// to signing in, which sets one, and to every form of a page.
 ///
 /// # Errors
 /// `FORBIDDEN` unless the browser reports our own origin.
@@ -143,7 +154,7 @@ pub fn check_origin(
     }
     Err(ApiError::new(
         ErrorCode::Forbidden,
-        "a change with a session cookie must come from the hub's own pages (Origin or Sec-Fetch-Site)",
+        "a change by a browser must come from the hub's own pages (Origin or Sec-Fetch-Site)",
     ))
 }
 

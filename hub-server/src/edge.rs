@@ -80,7 +80,8 @@ impl<E: Endpoint> Endpoint for Edge<E> {
             http.response.status_code = Empty,
             hub.request_id = &*id.0,
         );
-        let look = console::is_page(&path).then(|| Appearance::of(request.headers()));
+        let is_page = console::is_page(&path) || path == login_page::SIGN_IN;
+        let look = is_page.then(|| Appearance::of(request.headers()));
         let admitted = self.admit(&mut request);
         let network = request.data::<Client>().map(Client::network);
         let note = CallNote::begin(&mut request);
@@ -180,7 +181,7 @@ impl<E: Endpoint> Edge<E> {
     }
 
     /// The only place that turns an error into a response; internal errors are logged here with their cause.
-    /// Failures of the console are pages.
+    /// Failures of the console and of the form to sign in are pages.
     fn failure(
         &self,
         error: poem::Error,

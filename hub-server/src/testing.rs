@@ -86,12 +86,6 @@ impl App {
 
     /// With another hub, and no limits of rates: many people come from one address.
     pub(crate) async fn with_hub(extend: impl FnOnce(HubBuilder) -> HubBuilder) -> Self {
-        let many = std::num::NonZeroU32::MAX;
-        let unlimited = |values: &mut Values| {
-            values.rate_limits.auth_per_ip = many;
-            values.rate_limits.bad_credentials = many;
-            values.rate_limits.default = many;
-        };
         Self::open(unlimited, |builder, _| extend(builder)).await
     }
 
@@ -110,17 +104,18 @@ impl App {
         (app, simulator.unwrap())
     }
 
-    /// The same, and the application runs the simulator itself, with a receiver.
+    /// The same, and the application runs the simulator itself, with a receiver and without limits of rates.
     pub(crate) async fn with_playground() -> (Self, Simulator) {
         let clock = ManualClock::new(Timestamp::from_millis(1_790_000_000_000));
         let (_, simulator) = simulated(&clock);
         let receiver = DemoReceiver::new(clock.clone().into());
         let playground = Playground { simulator: simulator.clone(), receiver };
         let network = network_of(&simulator, &clock);
-        let app =
-            Self::open(|values| values.playground = Some(playground), |builder, _| builder.network(network))
-                .await;
-        (app, simulator)
+        let change = |values: &mut Values| {
+            values.playground = Some(playground);
+            unlimited(values);
+        };
+        (Self::open(change, |builder, _| builder.network(network)).await, simulator)
     }
 
     async fn open(
@@ -146,6 +141,12 @@ impl App {
     /// The text of a page.
     pub(crate) async fn text(&self, path: &str) -> String {
         self.client.get(path).send().await.0.into_body().into_string().await.unwrap()
+    }
+
+    /// Every row of the database.
+    pub(crate) async fn contents(&self) -> Vec<String> {
+        let store = &self.hub.context().store;
+        store.write(|tx| Box::pin(async move { tx.channels().contents().await })).await.unwrap()
     }
 
     /// A signed-in user in a browser on our own pages; the first one is admin.
@@ -179,6 +180,14 @@ impl App {
     pub(crate) fn stranger(&self) -> Caller<'_> {
         Caller { app: self, headers: Vec::new() }
     }
+}
+
+/// Many people come from one address.
+fn unlimited(values: &mut Values) {
+    let many = std::num::NonZeroU32::MAX;
+    values.rate_limits.auth_per_ip = many;
+    values.rate_limits.bad_credentials = many;
+    values.rate_limits.default = many;
 }
 
 fn simulated(clock: &ManualClock) -> (IlinkNetwork, Simulator) {

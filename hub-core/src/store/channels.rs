@@ -280,4 +280,21 @@ impl Channels<'_> {
     pub async fn execute(&mut self, sql: String) -> Result<()> {
         sql!(self.0, run: sqlx::AssertSqlSafe(sql))
     }
+
+    /// Returns every row of every table as SQL literals: tests compare them before and after. SQLite only.
+    pub async fn contents(&mut self) -> Result<Vec<String>> {
+        let tables: Vec<String> = sql!(self.0, values:
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name")?;
+        let mut contents = Vec::new();
+        for table in tables {
+            let columns: Vec<String> =
+                sql!(self.0, values: "SELECT name FROM pragma_table_info($1)"; &table)?;
+            let quoted: Vec<_> = columns.iter().map(|column| format!("quote(\"{column}\")")).collect();
+            let row = quoted.join(" || ', ' || ");
+            let select = format!("SELECT '{table}: ' || {row} FROM \"{table}\" ORDER BY 1");
+            let rows: Vec<String> = sql!(self.0, values: sqlx::AssertSqlSafe(select))?;
+            contents.extend(rows);
+        }
+        Ok(contents)
+    }
 }

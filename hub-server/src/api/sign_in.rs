@@ -19,7 +19,7 @@ use crate::{
     AppSettings, Client,
     credentials::{
         Presented, authenticate_user, check_origin, cookie, device_cookie_name, entry_cookies, flow_cookie,
-        flow_cookie_name,
+        flow_cookie_name, reports_origin,
     },
     envelope::{ApiError, Envelope, ok},
     rate_limit::RateLimits,
@@ -53,7 +53,7 @@ impl<'a> FromRequest<'a> for SignIn<'a> {
         // user. A request without an origin does not come from a browser, and carries no cookie that could be
         // planted.
         let headers = request.headers();
-        if headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site") {
+        if reports_origin(headers) {
             check_origin(settings, request.method(), headers)?;
         }
         let client = Client::from_request(request, body).await?;

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, pin::Pin, sync::Arc};
 
+use data_encoding::HEXLOWER;
 use hub_core::{Error, ErrorCode, Hub, access::Actor, accounts::ClientInfo, page::PageRequest};
 use maud::Markup;
 use poem::{
@@ -12,13 +13,14 @@ use poem_openapi::types::ParseFromJSON;
 
 use super::{
     forms::{self, Submitted},
-    layout, refusals,
+    layout,
+    refusals::{self, Unsent},
     words::{self, Words},
 };
 use crate::{
     AppSettings, Client,
     appearance::Appearance,
-    credentials::{Presented, authenticate_user, cleared_cookie},
+    credentials::{Presented, authenticate_user, check_origin, cleared_cookie},
     envelope::ApiError,
     headers::RequestId,
     rate_limit::RateLimits,
@@ -216,11 +218,39 @@ impl Ask {
         Answer::Goto(format!("{path}{separator}done={}", action.map_or("", |action| action.operation)))
     }
 
+    /// The value of the hidden field [`PAGE_TOKEN`]: only this page, opened in this session, contains it.
+    pub(super) fn page_token(&self) -> String {
+        HEXLOWER.encode(&self.hub.context().sealer.derive(PAGE_TOKEN, &self.page_in_session()))
+    }
+
+    /// This page in this session; no other session has the same.
+    fn page_in_session(&self) -> String {
+        let session = self.actor.user().ok().and_then(|user| user.session_id).map(|id| id.to_string());
+        format!("{} {}", session.unwrap_or_default(), self.page.path)
+    }
+
+    /// Checks that the form was on this page as it was opened in this session.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` otherwise.
+    pub(super) fn check_page_token(&self) -> Result<(), ApiError> {
+        let sent = self.field(PAGE_TOKEN).and_then(|sent| HEXLOWER.decode(sent.as_bytes()).ok());
+        let sealer = &self.hub.context().sealer;
+        if sent.is_some_and(|sent| sealer.is_derived(PAGE_TOKEN, &self.page_in_session(), &sent)) {
+            return Ok(());
+        }
+        let message = "the form is not from this page as it was opened in this session; open the page again";
+        Err(ApiError::new(ErrorCode::Forbidden, message))
+    }
+
     /// A new key for a form that creates something.
     pub(super) fn new_once(&self) -> String {
         format!("{:032x}", u128::from_be_bytes(self.hub.context().random.bytes()))
     }
 }
+
+/// Hidden field of the forms that let others in.
+pub(super) const PAGE_TOKEN: &str = "page_token";
 
 /// A page as an endpoint.
 pub(super) struct Served(pub(super) &'static Page);
@@ -236,7 +266,9 @@ impl Endpoint for Served {
         let look = Appearance::of(request.headers());
         let actor = match authenticate(&request).await {
             Ok(actor) => actor,
-            Err(error) if is_signed_out(&error) => return signed_out(&mut request, look, &error).await,
+            Err(error) if is_signed_out(&error) => {
+                return signed_out(self.0, &mut request, look, &error).await;
+            }
             Err(error) => return Err(error.into()),
         };
         let mut ask = self.ask(&request, actor, look);
@@ -306,9 +338,14 @@ impl Served {
 }
 
 /// The user of the session. Other credentials are for the API.
+///
+/// # Errors
+/// `FORBIDDEN` for a form that does not report our own origin, also without a session: the page for visitors without one
+/// repeats the form. `UNAUTHORIZED` without a session.
 async fn authenticate(request: &Request) -> Result<Actor, ApiError> {
     let settings = request.data::<AppSettings>().expect("every request has the settings");
     let hub = request.data::<Hub>().expect("every request has the hub");
+    check_origin(settings, request.method(), request.headers())?;
     let presented = Presented { explicit: None, ..Presented::of(request.headers(), settings.is_https()) };
     authenticate_user(hub, settings, &presented, request).await
 }
@@ -317,9 +354,14 @@ fn is_signed_out(error: &ApiError) -> bool {
     matches!(error.inner().code(), ErrorCode::Unauthorized | ErrorCode::InvalidToken)
 }
 
-/// A visitor without a session goes to the sign-in page and comes back. A form is kept: the page contains what was
-/// typed, to be sent again once the visitor has signed in.
-async fn signed_out(request: &mut Request, look: Appearance, error: &ApiError) -> Result<Response> {
+/// A visitor without a session goes to the sign-in page and comes back. A form of our own pages is kept: the page
+/// contains what was typed, to be sent again once the visitor has signed in.
+async fn signed_out(
+    page: &Page,
+    request: &mut Request,
+    look: Appearance,
+    error: &ApiError,
+) -> Result<Response> {
     if *request.method() == Method::GET {
         let back = request.uri().path_and_query().map_or("/console", |path| path.as_str());
         let query =
@@ -333,7 +375,16 @@ async fn signed_out(request: &mut Request, look: Appearance, error: &ApiError) -
         form => form?,
     };
     let id = request.data::<RequestId>().map_or_else(String::new, |id| id.0.to_string());
-    Ok(refusals::signed_out(look, error.inner(), &id, &form))
+    let unsent = Unsent {
+        operation: page
+            .actions
+            .iter()
+            .find(|action| action.name == form.action)
+            .map(|action| action.operation),
+        form: &form,
+        address: request.uri().path(),
+    };
+    Ok(refusals::signed_out(look, error.inner(), &id, &unsent))
 }
 
 /// Language, theme and switches, which the browser keeps.

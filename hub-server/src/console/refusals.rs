@@ -7,9 +7,13 @@ use poem::Response;
 use super::{
     forms::Submitted,
     layout::{head, send},
+    page::PAGE_TOKEN,
     words::{self, Refusals, Words},
 };
 use crate::{appearance::Appearance, envelope::status};
+
+/// Characters of a value in the summary of a form.
+const MAX_SHOWN: usize = 200;
 
 /// Whether a form that was refused for this reason is shown again; other failures have a page of their own.
 pub(super) fn can_be_corrected(error: &Error) -> bool {
@@ -76,24 +80,79 @@ pub(crate) fn page(look: Appearance, error: &Error, request_id: &str, is_route: 
     send(&plain(look, title, &main), status(error.code()))
 }
 
-/// The page for a form of a visitor whose session has ended. It keeps what was typed, except for secrets.
-pub(super) fn signed_out(look: Appearance, error: &Error, request_id: &str, form: &Submitted) -> Response {
+/// A form of our own pages that a visitor sent after the session had ended.
+pub(super) struct Unsent<'a> {
+    /// The operation of its action; `None` if its page has no such action.
+    pub(super) operation: Option<&'static str>,
+    pub(super) form: &'a Submitted,
+    /// The path of its page.
+    pub(super) address: &'a str,
+}
+
+impl Unsent<'_> {
+    /// Whether a new session can send it; forms that let others in are scoped to the session that opened their page.
+    fn can_be_sent_again(&self) -> bool {
+        self.operation.is_some() && self.form.field(PAGE_TOKEN).is_none()
+    }
+
+    /// What was typed, except for secrets.
+    fn fields(&self) -> impl Iterator<Item = &(String, String)> {
+        // `api_key` and `auth.secret`, but not `keywords`; `auth.secret.clear` removes one and contains none.
+        let is_secret = |name: &str| {
+            let secrets = ["password", "secret", "key", "token"];
+            !name.contains(".clear") && name.split(['.', '_']).any(|part| secrets.contains(&part))
+        };
+        self.form.fields.iter().filter(move |(name, _)| !is_secret(name))
+    }
+
+    /// What sending it would do, in words, with the values.
+    fn summary(&self, words: &Words) -> Markup {
+        let title = self.operation.map(|operation| (words.actions.title)(operation).unwrap_or(operation));
+        let values = self.fields().filter(|(name, value)| name != "once" && !value.is_empty());
+        html! {
+            @if let Some(title) = title {
+                p { (words.actions.unsent) " " strong { (title) } }
+                dl.facts {
+                    @for (name, value) in values {
+                        dt { @match (words.actions.field)(name) {
+                            Some(name) => (name),
+                            None => code { (name) },
+                        } }
+                        dd { bdi { (shown(words, value)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A value as the summary shows it, of limited length.
+fn shown(words: &Words, value: &str) -> String {
+    match value {
+        "true" => words.common.yes.to_owned(),
+        "false" => words.common.no.to_owned(),
+        _ if value.chars().nth(MAX_SHOWN).is_some() => value.chars().take(MAX_SHOWN).chain(['…']).collect(),
+        _ => value.to_owned(),
+    }
+}
+
+/// The page for a form of a visitor whose session has ended: what it would do, and what was typed, to be sent again.
+pub(super) fn signed_out(look: Appearance, error: &Error, request_id: &str, unsent: &Unsent<'_>) -> Response {
     let words = words::of(look.language);
     let (title, said) = words.refusals.signed_out;
-    // `api_key` and `auth.secret`, but not `keywords`; `auth.secret.clear` removes one and contains none.
-    let is_secret = |name: &str| {
-        let secrets = ["password", "secret", "key", "token"];
-        !name.contains(".clear") && name.split(['.', '_']).any(|part| secrets.contains(&part))
-    };
+    let said = if unsent.can_be_sent_again() { said } else { words.actions.open_again_help };
     let main = html! {
         p { (said) }
+        (unsent.summary(words))
         p { a.button href="/login" target="_blank" rel="noopener" { (words.refusals.sign_in) } }
-        @if !form.action.is_empty() { form method="post" {
-            @for (name, value) in form.fields.iter().filter(|(name, _)| !is_secret(name)) {
-                input type="hidden" name=(name) value=(value);
+        @if unsent.can_be_sent_again() {
+            form method="post" {
+                @for (name, value) in unsent.fields() { input type="hidden" name=(name) value=(value); }
+                button name="do" value=(unsent.form.action) { (words.refusals.send_again) }
             }
-            button name="do" value=(form.action) { (words.refusals.send_again) }
-        } }
+        } @else {
+            p { a.button href=(unsent.address) { (words.actions.open_again) } }
+        }
         (details(words, error, request_id))
     };
     send(&plain(look, title, &main), status(error.code()))

@@ -10,7 +10,7 @@ use super::{
     channel_tests::channel,
     tests::{hidden, submit, text},
 };
-use crate::testing::{App, Caller};
+use crate::testing::{App, Caller, Reply};
 
 #[tokio::test]
 async fn connected_clients_are_shown_and_disconnected() {
@@ -78,6 +78,13 @@ async fn shown_code(program: &Caller<'_>) -> (String, String) {
     (text("qrcode_img_content"), text("qrcode"))
 }
 
+/// Opens the page of logins, and sends a form of it.
+async fn act(caller: &Caller<'_>, fields: &[(&str, &str)]) -> Reply {
+    let page = text(&caller.get("/console/ilink").await);
+    let token = [("page_token", hidden(&page, "page_token"))];
+    submit(caller, "/console/ilink", &[fields, &token].concat()).await
+}
+
 #[tokio::test]
 async fn a_login_of_a_program_is_confirmed_for_a_channel_or_a_new_one() {
     let (app, simulator) = App::with_simulator().await;
@@ -85,7 +92,7 @@ async fn a_login_of_a_program_is_confirmed_for_a_channel_or_a_new_one() {
     let (page, api) = channel(&ann, &simulator).await;
     let program = app.stranger().with("User-Agent", "agent-host/1.0");
     let (link, qrcode) = shown_code(&program).await;
-    let opened = submit(&ann, "/console/ilink", &[("do", "open"), ("login_id", &link)]).await;
+    let opened = act(&ann, &[("do", "open"), ("login_id", &link)]).await;
     let shown = text(&opened);
     assert!(shown.contains("agent-host/1.0") && shown.contains("· new channel"), "{shown}");
     assert!(!shown.contains("orders"), "the sink of that channel is off: {shown}");
@@ -94,7 +101,7 @@ async fn a_login_of_a_program_is_confirmed_for_a_channel_or_a_new_one() {
     let new = format!("new:{bot}");
     let confirm = async |caller, channel: &str| {
         let fields = [("do", "confirm"), ("login_id", &*login), ("channel_id", channel)];
-        submit(caller, "/console/ilink", &fields).await
+        act(caller, &fields).await
     };
     assert_eq!(confirm(&bob, &new).await.response.status(), 404, "the bot of another user");
     let confirmed = confirm(&ann, &new).await;
@@ -116,16 +123,16 @@ async fn a_login_of_a_program_is_confirmed_for_a_channel_or_a_new_one() {
     assert_eq!(submit(&ann, &format!("{page}/ilink"), &on).await.response.status(), 303);
     for (channel, count) in [(api.rsplit('/').next().unwrap(), 2), (new.as_str(), 3)] {
         let (link, _) = shown_code(&program).await;
-        let opened = submit(&ann, "/console/ilink", &[("do", "open"), ("login_id", &link)]).await;
+        let opened = act(&ann, &[("do", "open"), ("login_id", &link)]).await;
         let shown = text(&opened);
         assert!(shown.contains("&lt;b&gt;orders&lt;/b&gt;"), "{shown}");
         let fields = [("do", "confirm"), ("login_id", hidden(&shown, "login_id")), ("channel_id", channel)];
-        assert_eq!(submit(&ann, "/console/ilink", &fields).await.response.status(), 303);
+        assert_eq!(act(&ann, &fields).await.response.status(), 303);
         let listed = ann.get(&format!("/api/bots/{bot}/channels")).await.data().clone();
         assert_eq!(names(&listed).len(), count, "{listed}");
     }
     let shown = text(&ann.get(&format!("{page}/ilink")).await);
     assert!(shown.contains("agent-host/1.0"), "{shown}");
-    let refused = submit(&ann, "/console/ilink", &[("do", "refuse"), ("login_id", "gone")]).await;
+    let refused = act(&ann, &[("do", "refuse"), ("login_id", "gone")]).await;
     assert_eq!(refused.response.status(), 400);
 }

@@ -9,6 +9,7 @@ use poem::http::Method;
 use serde_json::Value;
 
 mod authorisation;
+mod foreign;
 mod mending;
 mod messages;
 mod refused;
@@ -156,7 +157,8 @@ async fn visitors_sign_in_and_come_back_and_keep_what_they_typed() {
     );
 
     let fields = [("do", "create"), ("name", "nightly"), ("keywords", "order"), ("auth.secret", "hunter2")];
-    let reply = submit(&app.stranger(), "/console/account/keys", &fields).await;
+    let browser = app.stranger().with("Origin", "http://localhost:9800");
+    let reply = submit(&browser, "/console/account/keys", &fields).await;
     let page = text(&reply);
     assert_eq!(reply.response.status(), 401);
     assert!(page.contains("value=\"nightly\"") && page.contains("value=\"order\""), "{page}");

@@ -18,6 +18,7 @@ use crate::{
         sign_in::SignIn,
     },
     console,
+    credentials::check_origin,
     envelope::{ApiError, status},
     wire,
 };
@@ -45,6 +46,8 @@ pub(super) async fn submit(
     sign_in: SignIn<'_>,
     Form(entry): Form<Entry>,
 ) -> poem::Result<Response> {
+    // A form comes from a browser, which reports where: the page below repeats the username.
+    check_origin(sign_in.settings, request.method(), request.headers())?;
     let username = entry.username.clone();
     let error = match enter(&sign_in, entry).await {
         Ok(cookies) => {

@@ -8,7 +8,7 @@ use crate::{
     console::{
         page::{Answer, Ask, Page, does, handler},
         parts::{
-            form::{Field, Form},
+            form::{self, Field, Form},
             time::time,
         },
     },
@@ -26,9 +26,15 @@ pub(in crate::console) static PAGE: Page = Page {
     ],
 };
 
-/// With `?qr=`, as in the code, the field is filled in. A refused decision is shown with its form again.
+/// With `?qr=`, as in the code, the field is filled in. A refused decision is shown with its form again. A session that is
+/// too old is confirmed before anything is typed.
 async fn show(ask: &Ask) -> Result<Answer, ApiError> {
     let words = &ask.words.devices;
+    let fresh_until = ask.hub.accounts().me(&ask.actor).await?.fresh_until;
+    if fresh_until.is_none_or(|until| until <= ask.hub.context().store.now()) {
+        let main = html! { p { (words.what) } p { (words.too_old) } p { (form::confirm(ask)) } };
+        return Ok(page(ask, main));
+    }
     let form = Form::new(ask, "open").or(ask, "decide");
     let id = Field {
         name: "qr_id",
@@ -41,7 +47,7 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
     };
     let main = html! {
         p { (words.what) }
-        (form.render(&form.field(&id), words.open))
+        (form.render(&html! { (form.field(&id)) (form::page_token(ask)) }, words.open))
     };
     Ok(page(ask, main))
 }
@@ -54,6 +60,7 @@ fn page(ask: &Ask, main: Markup) -> Answer {
 
 /// Which device asks. People are talked into letting others in: address, program and time are shown first.
 async fn open(ask: &Ask) -> Result<Answer, ApiError> {
+    ask.check_page_token()?;
     let id = id_in(ask.field("qr_id").unwrap_or_default());
     let asker = ask.hub.accounts().open_qr_login(&ask.actor, &id).await.map_err(unknown)?;
     Ok(page(ask, decision(ask, &id, &asker)))
@@ -90,6 +97,7 @@ fn decision(ask: &Ask, qr_id: &str, asker: &QrAsker) -> Markup {
         }
         form.fields method="post" {
             input type="hidden" name="qr_id" value=(qr_id);
+            (form::page_token(ask))
             div.field {
                 label for="user_code" { (words.user_code) }
                 input #user_code name="user_code" maxlength="32" autocomplete="off" required autofocus
@@ -106,6 +114,7 @@ fn decision(ask: &Ask, qr_id: &str, asker: &QrAsker) -> Markup {
 }
 
 async fn decide(ask: &Ask) -> Result<Answer, ApiError> {
+    ask.check_page_token()?;
     let body = ask.form::<ConfirmQrLogin>()?;
     let (id, code) = (&body.qr_id, body.user_code.as_deref().unwrap_or_default());
     if body.approve && code.is_empty() {

@@ -17,7 +17,7 @@ use crate::{
         page::{Answer, Ask, Page, does, handler},
         parts::{
             code,
-            form::{Field, Form},
+            form::{self, Field, Form},
             list,
             time::time,
         },
@@ -159,7 +159,7 @@ async fn show_login(ask: &Ask) -> Result<Answer, ApiError> {
     };
     let main = html! {
         p { (words.login_what) }
-        (form.render(&form.field(&login), words.open))
+        (form.render(&html! { (form.field(&login)) (form::page_token(ask)) }, words.open))
     };
     Ok(login_page(ask, main))
 }
@@ -175,6 +175,7 @@ fn login_page(ask: &Ask, main: Markup) -> Answer {
 /// Which program asks, and the channels that admit it. People are talked into letting others in: address, program and
 /// time are shown first.
 async fn open(ask: &Ask) -> Result<Answer, ApiError> {
+    ask.check_page_token()?;
     let id = id_in(ask.field("login_id").unwrap_or_default());
     let login = ask.hub.gateway().open_login(&ask.actor, &id).await.map_err(unknown)?;
     let channels = admitting(ask).await?;
@@ -234,6 +235,7 @@ fn decision(ask: &Ask, id: &str, login: &IlinkLogin, channels: &[(String, String
         @if channels.is_empty() { p.notice.warn { (words.no_bot) } }
         form.fields method="post" {
             input type="hidden" name="login_id" value=(id);
+            (form::page_token(ask))
             @if !channels.is_empty() {
                 div.field {
                     label for="channel_id" { (words.channel) }
@@ -252,6 +254,7 @@ fn decision(ask: &Ask, id: &str, login: &IlinkLogin, channels: &[(String, String
 }
 
 async fn confirm(ask: &Ask) -> Result<Answer, ApiError> {
+    ask.check_page_token()?;
     if let Some(bot) = ask.field("channel_id").and_then(|chosen| chosen.strip_prefix(NEW)) {
         let bot = bot.parse().map_err(|_| Error::not_found("bot"))?;
         let id = ask.field("login_id").unwrap_or_default();
@@ -283,6 +286,7 @@ async fn add_channel(ask: &Ask, bot: BotId, login: &str) -> Result<ChannelId, Ap
 }
 
 async fn refuse(ask: &Ask) -> Result<Answer, ApiError> {
+    ask.check_page_token()?;
     let id = ask.field("login_id").unwrap_or_default();
     ask.hub.gateway().reject_login(&ask.actor, id).await.map_err(unknown)?;
     Ok(ask.done())

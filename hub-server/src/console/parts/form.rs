@@ -5,7 +5,12 @@ use std::borrow::Cow;
 use hub_core::Error;
 use maud::{Markup, html};
 
-use crate::console::{forms::Submitted, page::Ask, refusals, words::Words};
+use crate::console::{
+    forms::Submitted,
+    page::{Ask, PAGE_TOKEN},
+    refusals,
+    words::Words,
+};
 
 /// A form of a page: the fields are rendered with it.
 #[derive(Clone, Copy)]
@@ -249,6 +254,18 @@ fn reason<'r>(words: &Words, reason: &'r str) -> (Cow<'r, str>, Option<&'static 
     }
 }
 
+/// The hidden field that only this page, opened in this session, contains.
+pub(in crate::console) fn page_token(ask: &Ask) -> Markup {
+    html! { input type="hidden" name=(PAGE_TOKEN) value=(ask.page_token()); }
+}
+
+/// A link to *Confirm it is you*, which leads back to this page.
+pub(in crate::console) fn confirm(ask: &Ask) -> Markup {
+    let back = ask.with_queries(&[]);
+    let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("back", &back).finish();
+    html! { a.button href={ "/console/confirm?" (query) } { (ask.words.account.confirm) } }
+}
+
 /// Why a form was refused: the fields with links to them, or the sentence of the API.
 pub(in crate::console) fn refusal(ask: &Ask, error: &Error) -> Markup {
     let words = ask.words;
@@ -259,7 +276,7 @@ pub(in crate::console) fn refusal(ask: &Ask, error: &Error) -> Markup {
             @if error.details().is_empty() {
                 p { strong { (title) ". " } (said) }
                 @if refusals::is_session_too_old(error) {
-                    p { a.button href={ "/console/confirm?back=" (ask.path) } { (words.account.confirm) } }
+                    p { (confirm(ask)) }
                 }
                 (refusals::details(words, error, &ask.request_id))
             } @else {

@@ -85,7 +85,8 @@ async fn pages_and_forms_of_a_user_exist_for_no_one_else() {
             cells += 2;
         }
         for action in page.actions {
-            let reply = act(&app.stranger(), address, action.name, &[]).await;
+            let visitor = app.stranger().with("Origin", "http://localhost:9800");
+            let reply = act(&visitor, address, action.name, &[]).await;
             assert_eq!(reply.response.status(), 401, "{} of {address}", action.name);
             for caller in [&bob, &admin] {
                 let theirs = act(caller, address, action.name, &[]).await;

@@ -44,13 +44,12 @@ async fn every_code_is_explained_on_pages_and_in_fragments() {
     let seen = messages::seen(&app, &ann, &simulator).await;
     let bot = format!("/console/bots/{}", seen.bot);
     let webhook = format!("{bot}/channels/{}/webhook", seen.channel);
-    let foreign = ann.clone().with("Origin", "https://evil.example");
-    let mut foreign = foreign;
-    foreign.headers.retain(|(name, value)| name != "Origin" || value.contains("evil"));
+    let visitor = app.stranger().with("Origin", "http://localhost:9800");
+    let foreign = app.stranger().with("Origin", "https://evil.example");
     let trace = format!("/console/traces/{}/{}", seen.bot, seen.trace);
     let long = "x".repeat(1024 * 1024);
     for (caller, path, fields, code) in [
-        (&app.stranger(), &*bot, &[("do", "rename"), ("name", "x")][..], ErrorCode::Unauthorized),
+        (&visitor, &*bot, &[("do", "rename"), ("name", "x")][..], ErrorCode::Unauthorized),
         (&foreign, &bot, &[("do", "rename"), ("name", "x")], ErrorCode::Forbidden),
         (&ann, "/console/nowhere", &[], ErrorCode::NotFound),
         (&ann, "/console/bots/bot_01BX5ZZKBKACTAV9WEVGEMMVRZ", &[], ErrorCode::NotFound),

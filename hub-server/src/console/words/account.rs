@@ -73,8 +73,8 @@ words! {
         target: Text = "Target", "对象";
         confirm: Text = "Confirm it is you", "确认是你本人";
         confirm_help: Text =
-            "Ways to sign in can be changed for 15 minutes after you signed in. Enter your password to go on.",
-            "登录后 15 分钟内可以更改登录方式。输入密码以继续。";
+            "For 15 minutes after you signed in, you can change how you sign in and let other devices in. Enter your password to go on.",
+            "登录后 15 分钟内，你可以更改登录方式，也可以让其他设备登录。输入密码以继续。";
         confirm_button: Text = "Confirm", "确认";
         confirm_passkey: Text = "Confirm with a passkey", "用通行密钥确认";
         another_way: Text = "Sign in another way", "用其他方式登录";

@@ -8,6 +8,7 @@ words! {
         title: Text = "Let another device in", "让其他设备登录";
         what: Text = "A device without your password or passkey can be signed in as you: choose \"Sign in with another device\" on its sign-in page. It shows a QR code with a link.",
             "没有你的密码或通行密钥的设备也可以以你的身份登录：在那台设备的登录页选择用其他设备登录，它会显示二维码和链接。";
+        too_old: Text = "Other devices can be let in for 15 minutes after you signed in.", "登录后 15 分钟内可以让其他设备登录。";
         code: Text = "Link in the QR code", "二维码中的链接";
         code_help: Text = "It looks like https://…/login?qr=…", "形如 https://…/login?qr=…";
         open: Text = "Open", "打开";

@@ -3,8 +3,9 @@
 use hub_core::bots::BotStatus;
 
 use super::{
-    Bots, Common, Frame, Keys, Refusals, Words, account, bind, channel_plugins, channels, devices, filters,
-    home, ilink, live, messages, people, playground, replays, shortcuts, signatures, sinks, traces, webhooks,
+    Bots, Common, Frame, Keys, Refusals, Words, account, actions, bind, channel_plugins, channels, devices,
+    filters, home, ilink, live, messages, people, playground, replays, shortcuts, signatures, sinks, traces,
+    webhooks,
 };
 
 pub(super) static WORDS: Words = Words {
@@ -157,6 +158,7 @@ pub(super) static WORDS: Words = Words {
         home: "To the start page",
         reasons: &[],
     },
+    actions: actions::Actions::EN,
     live: &live::EN,
     messages: &messages::EN,
     traces: &traces::EN,

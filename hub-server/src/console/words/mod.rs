@@ -10,10 +10,10 @@ pub(super) type Text = &'static str;
 
 /// Declares the words of a noun, with both languages next to each other: `name: Text = "English", "中文";`.
 macro_rules! words {
-    ($(#[$meta:meta])* $noun:ident { $($word:ident: $kind:ty = $english:expr, $chinese:expr;)* }) => {
+    ($(#[$meta:meta])* $noun:ident { $($(#[$about:meta])* $word:ident: $kind:ty = $english:expr, $chinese:expr;)* }) => {
         $(#[$meta])*
         pub(in crate::console) struct $noun {
-            $(pub(in crate::console) $word: $kind,)*
+            $($(#[$about])* pub(in crate::console) $word: $kind,)*
         }
 
         impl $noun {
@@ -24,6 +24,7 @@ macro_rules! words {
 }
 
 mod account;
+mod actions;
 mod bind;
 mod channel_plugins;
 mod channels;
@@ -78,6 +79,7 @@ pub(super) struct Words {
     pub(super) shortcuts: Shortcuts,
     pub(super) signatures: Signatures,
     pub(super) refusals: Refusals,
+    pub(super) actions: actions::Actions,
     pub(super) live: &'static Live,
     pub(super) messages: &'static Messages,
     pub(super) traces: &'static Traces,

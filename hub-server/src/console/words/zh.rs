@@ -3,8 +3,9 @@
 use hub_core::bots::BotStatus;
 
 use super::{
-    Bots, Common, Frame, Keys, Refusals, Words, account, bind, channel_plugins, channels, devices, filters,
-    home, ilink, live, messages, people, playground, replays, shortcuts, signatures, sinks, traces, webhooks,
+    Bots, Common, Frame, Keys, Refusals, Words, account, actions, bind, channel_plugins, channels, devices,
+    filters, home, ilink, live, messages, people, playground, replays, shortcuts, signatures, sinks, traces,
+    webhooks,
 };
 
 pub(super) static WORDS: Words = Words {
@@ -163,6 +164,7 @@ pub(super) static WORDS: Words = Words {
             ("these are too many messages; narrow the filter", "消息太多，请缩小范围"),
         ],
     },
+    actions: actions::Actions::ZH,
     live: &live::ZH,
     messages: &messages::ZH,
     traces: &traces::ZH,
