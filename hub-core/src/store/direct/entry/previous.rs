@@ -59,7 +59,6 @@ fn convert_update(bytes: &mut Bytes<'_>, converted: &mut Entry) -> Option<()> {
 mod tests {
     use data_encoding::HEXLOWER;
 
-    use super::*;
     use crate::{
         model::trace::StepName::{Filter, Received, Request},
         store::{Store, StoreConfig, Upkeep},
