@@ -208,7 +208,7 @@ async fn entries_tell_where_messages_go_from_now_on_and_no_secret() {
     let mut log = Log::new(&stage).await;
     let secret_url = "http://elsewhere.test/secret-in-a-path?token=secret-in-a-query";
     let origin = "http://elsewhere.test";
-    let own_model = |key: &str| json!({ "enabled": true, "source": "custom", "base_url": secret_url, "model": "m", "api_key": key });
+    let own_model = |key: &str| json!({ "enabled": true, "source": "custom", "base_url": "http://elsewhere.test/secret-in-a-path", "model": "m", "api_key": key });
     let trace = stage.known("traceId");
     let moved = json!({ "from": "http://receiver.test", "to": origin });
     for (operation, body, action, detail) in [
