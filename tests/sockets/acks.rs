@@ -49,19 +49,15 @@ async fn connect(url: &str, key: &str, query: &str) -> (Client, Value) {
     let address: SocketAddr = address_of(url);
     let opened = open(address, &format!("{CONNECT}?api_key={key}{query}"), &[]).await;
     let mut client = opened.unwrap_or_else(|refused| panic!("{}", refused.json));
-    let init = hear(&mut client, "init").await;
-    (client, init)
+    let init = frame(&mut client).await;
+    assert_eq!(init["type"], "init");
+    (client, init["data"].clone())
 }
 
-/// The data of the next frame of a type; others are passed over.
-async fn hear(client: &mut Client, kind: &str) -> Value {
+async fn frame(client: &mut Client) -> Value {
     loop {
         if let Message::Text(text) = client.next().await.expect("the hub is there") {
-            let mut frame: Value = serde_json::from_str(&text).unwrap();
-            if frame["type"] == kind {
-                return frame["data"].take();
-            }
-            assert!(frame["type"] != "lagged", "{frame}");
+            return serde_json::from_str(&text).unwrap();
         }
     }
 }
@@ -115,13 +111,13 @@ impl World {
             match self.below(4) {
                 0 | 1 => {
                     self.write(log).await;
-                    log.receive(&mut client).await;
+                    log.receive(&mut client, "message").await;
                 }
                 2 => self.acknowledge(&mut client, log).await,
                 _ => {
                     self.acknowledge(&mut client, log).await;
                     client.say(&json!({ "type": "ping" })).await;
-                    hear(&mut client, "pong").await;
+                    log.receive(&mut client, "pong").await;
                     log.is_certain = true;
                 }
             }
@@ -130,11 +126,20 @@ impl World {
 }
 
 impl Log {
-    async fn receive(&mut self, client: &mut Client) {
-        let message = hear(client, "message").await;
-        assert_eq!(number(&message, "seq"), self.position + 1, "no gap");
-        assert_eq!(message["content"].as_str(), Some(&*self.texts[self.position]));
-        self.position += 1;
+    /// Receives frames up to one of this type, and notes the messages among them.
+    async fn receive(&mut self, client: &mut Client, kind: &str) {
+        loop {
+            let frame = frame(client).await;
+            assert!(frame["type"] != "lagged", "{frame}");
+            if frame["type"] == "message" {
+                assert_eq!(number(&frame["data"], "seq"), self.position + 1, "no gap");
+                assert_eq!(frame["data"]["content"].as_str(), Some(&*self.texts[self.position]));
+                self.position += 1;
+            }
+            if frame["type"] == kind {
+                return;
+            }
+        }
     }
 
     /// A client that names no start finds everything that was not acknowledged.
@@ -153,7 +158,7 @@ impl Log {
         }
         self.position = start;
         while self.position < self.texts.len() {
-            self.receive(&mut client).await;
+            self.receive(&mut client, "message").await;
         }
     }
 }
