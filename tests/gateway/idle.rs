@@ -28,6 +28,7 @@ fn memory(process: u32) -> u64 {
 async fn a_thousand_programs_wait_and_each_gets_the_message() {
     let stage = Stage::with(&[
         ("HUB_RATE_DEFAULT", "1000000"),
+        ("HUB_RATE_AUTH_PER_IP", "1000000"),
         ("HUB_MAX_CONNECTIONS", "4096"),
         ("HUB_MAX_CONNECTIONS_PER_ADDRESS", "4096"),
     ])
