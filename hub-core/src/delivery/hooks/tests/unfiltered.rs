@@ -55,7 +55,8 @@ async fn a_plugin_that_may_not_run_without_the_filter_fails_as_the_channel_says(
     for (rule, end) in [
         (OnPluginError::Retry, TraceStatus::Pending),
         (OnPluginError::Drop, TraceStatus::Error),
-        (OnPluginError::Send, TraceStatus::Ok),
+        // The request is sent, and whether the plugin has a hook for the response is not known.
+        (OnPluginError::Send, TraceStatus::Error),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let scene = scene(folder.path(), CallFilter::Required).await;
