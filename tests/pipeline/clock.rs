@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use hub_core::{
-    channels::{ChannelOptions, NewChannel, sinks::RetrySettings},
+    channels::{
+        ChannelOptions, NewChannel,
+        sinks::{RetrySettings, WebhookUpdate},
+    },
     time::Clock,
 };
 use hub_server::{AppSettings, app, settings::Values};
 use poem::test::TestClient;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{
     receiver::Reply,
@@ -79,6 +82,26 @@ async fn delivery_goes_on_while_the_clock_steps_back_and_forth() {
         let sent = hub.sent(&bot).len();
         hub.send(&bot, name).await.unwrap();
         hub.until("the send", async || (hub.sent(&bot).len() > sent).then_some(())).await;
+    }
+}
+
+/// What people write opens their window, whatever the clock showed when they wrote before.
+#[tokio::test]
+async fn replies_are_sent_after_the_clock_steps_back() {
+    for by in [SECOND * 600, HOUR * 24] {
+        let hub = World::builder().config(|config| config.lease = SECOND * 12).start().await;
+        let bot = hub.bot().await;
+        hub.channel(&bot, WebhookUpdate { auto_reply: true, ..World::webhook("/hook") }).await;
+        hub.receiver.always("/hook", Reply::json(&json!({ "reply": "pong" })));
+        hub.say(&bot, "before the step");
+        hub.wait_sent(&bot, 1).await;
+        hub.set_clock(hub.now() - by).await;
+        // More than a window has.
+        for count in 2..=14 {
+            hub.jump(SECOND * 30).await;
+            hub.say(&bot, &format!("message {count}"));
+            hub.wait_sent(&bot, count).await;
+        }
     }
 }
 

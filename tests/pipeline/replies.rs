@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use hub_core::{
+    bots::{Direction, Message, MessageFilter, MessageStatus},
+    channels::sinks::WebhookUpdate,
     id::ChannelId,
     network::sim::{Action, Endpoint, Fault},
-    traces::{StepName, TraceStatus},
+    page::PageRequest,
+    traces::{CheckName, Explanation, StepName, TraceStatus},
 };
 use serde_json::json;
 
@@ -99,4 +102,48 @@ async fn replies_keep_to_the_limit_within_five_minutes() {
     assert_eq!(hub.sent(&bot).len(), 12);
     hub.jump(SECOND * 300).await;
     assert_eq!(hub.wait_sent(&bot, 13).await.len(), 13);
+}
+
+/// What is known of the last message of the bot, and why it waits.
+async fn waiting(hub: &World, bot: &TestBot, part: &str) -> Message {
+    hub.until("the reply waits for its person", async || {
+        let filter = MessageFilter { direction: Some(Direction::Outbound), ..MessageFilter::default() };
+        let page = PageRequest::default();
+        let found = hub.hub.bots().messages(&hub.owner, bot.id, &filter, &page).await.unwrap();
+        found.items.into_iter().find(|one| one.status_reason.as_ref().is_some_and(|why| why.contains(part)))
+    })
+    .await
+}
+
+/// The explanation of the message that the last trace is about.
+async fn explained(hub: &World, bot: &TestBot) -> Explanation {
+    let trace = hub.traces(bot).await.remove(0);
+    hub.hub.traces().explain(&hub.owner, bot.id, trace.message_id, None).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_reply_beyond_the_window_says_that_its_person_has_to_write() {
+    let hub = World::start().await;
+    let bot = hub.bot().await;
+    let webhook = WebhookUpdate { auto_reply: true, ..World::webhook("/hook") };
+    hub.channel(&bot, webhook).await;
+    let text =
+        ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"].map(|letter| letter.repeat(1_900)).join("\n");
+    hub.receiver.then("/hook", [Reply::json(&json!({ "reply": text }))]);
+    hub.say(&bot, "question");
+    let reply = waiting(&hub, &bot, "every send since this person's last message is used up").await;
+    assert_eq!((reply.status, hub.sent(&bot).len()), (MessageStatus::Queued, 10));
+    let explanation = explained(&hub, &bot).await;
+    let check = explanation.checks.iter().find(|check| check.name == CheckName::Reply).unwrap();
+    assert!(!check.ok && check.why.contains("is used up"), "{check:?}");
+    assert!(explanation.sentence.contains("A reply waits: every send since"), "{}", explanation.sentence);
+    hub.jump(SECOND * 300).await;
+    assert_eq!(hub.sent(&bot).len(), 10);
+    hub.say(&bot, "thanks");
+    assert_eq!(hub.wait_sent(&bot, 11).await.len(), 11);
+    let reply = hub.until("the reply is sent", async || {
+        let message = hub.hub.bots().message(&hub.owner, bot.id, reply.id).await.unwrap();
+        (message.status == MessageStatus::Sent).then_some(message)
+    });
+    assert_eq!(reply.await.status_reason, None);
 }

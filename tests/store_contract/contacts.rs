@@ -11,6 +11,7 @@ contract!("contacts": {
     people_are_called_by_their_names_or_else_by_remarks => [names],
     windows_close_with_the_login_they_belong_to => [close_windows],
     a_message_reopens_the_window => [find],
+    the_message_that_arrives_last_opens_the_window => [find, context_token],
     the_newest_permission_is_kept_sealed => [context_token],
 });
 
@@ -119,4 +120,27 @@ async fn a_message_reopens_the_window(db: &Db) {
     let ann = db.store.read().await.unwrap().contacts().find(on.bot, "ann").await.unwrap().unwrap();
     assert_eq!((ann.window.opened_at, ann.window.sends), (Some(START + HOUR * 6), 0));
     assert_eq!(ann.window.closed, None);
+}
+
+/// Clocks may be set back: what counts is the order of arrival, not the times of messages.
+async fn the_message_that_arrives_last_opens_the_window(db: &Db) {
+    let on = stage(db).await;
+    let window = async || {
+        let mut read = db.store.read().await.unwrap();
+        let token = read.contacts().context_token(on.bot, "ann").await.unwrap().unwrap();
+        let ann = read.contacts().find(on.bot, "ann").await.unwrap().unwrap();
+        ((ann.window.opened_at, ann.window.sends, ann.window.closed), token.as_str().to_owned())
+    };
+    let opened = |hours| (Some(START + HOUR * hours), 0, None);
+    write(db, &on, "ann", 6).await;
+    db.sql("UPDATE contacts SET window_sends = 10, window_closed = 'full'").await;
+    write(db, &on, "ann", 5).await;
+    assert_eq!(window().await, (opened(5), "token of ann-5".to_owned()));
+    let both = [4, 3].map(|hours| {
+        let mut one = message(db, on.bot, "ann", &format!("ann-{hours}"), "x");
+        one.contact = Some(ContactUpdate { opened_at: START + HOUR * hours, ..one.contact.unwrap() });
+        one
+    });
+    db.store.accept(batch(&on.lease, None, both.into())).await.unwrap();
+    assert_eq!(window().await, (opened(3), "token of ann-3".to_owned()), "in one batch");
 }

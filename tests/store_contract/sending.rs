@@ -21,6 +21,7 @@ contract!("sending": {
     open_items_come_in_order_with_their_window => [open, people],
     people_are_found_piece_by_piece => [people],
     only_what_something_can_be_done_about_is_open => [open],
+    what_waits_for_a_person_is_open_until_it_says_so => [open, people],
     a_send_is_counted_before_it_goes_out => [open],
     sends_of_one_commit_count_each_and_an_item_once => [open],
     an_old_lease_sends_nothing => [open],
@@ -129,6 +130,7 @@ async fn only_what_something_can_be_done_about_is_open(db: &Db) {
     enqueue(db, outbound(db, on.bot, "stranger", "s", &["never wrote"])).await;
     let ann = enqueue(db, outbound(db, on.bot, "ann", "a", &["1", "2"])).await;
     enqueue(db, outbound(db, on.bot, "bob", "b", &["3"])).await;
+    db.sql("UPDATE outbox SET last_error = 'why it waits'").await;
     let texts = async |after| {
         let items = open_at(db, &on, after, 100).await;
         items.into_iter().map(|item| item.text).collect::<Vec<_>>()
@@ -149,6 +151,33 @@ async fn only_what_something_can_be_done_about_is_open(db: &Db) {
     assert!(texts(hour).await.is_empty(), "every window is too old");
 }
 
+async fn what_waits_for_a_person_is_open_until_it_says_so(db: &Db) {
+    let on = stage(db).await;
+    accept_one(db, &on, "ann", "1", 0).await;
+    enqueue(db, outbound(db, on.bot, "stranger", "s", &["never wrote"])).await;
+    let send = outbound(db, on.bot, "ann", "a", &["1", "2"]);
+    let ann = enqueue(db, send.clone()).await;
+    let waiting = async || {
+        let mut read = db.store.read().await.unwrap();
+        let mut people = read.sending().people(on.bot, "", &RULES, START, 9).await.unwrap();
+        people.sort();
+        let items = read.sending().open(on.bot, &people, &RULES, START, 9).await.unwrap();
+        (people, items.into_iter().map(|item| (item.text, item.last_error)).collect::<BTreeSet<_>>())
+    };
+    let all = ["1", "2", "never wrote"].map(|text| (text.to_owned(), None));
+    db.sql("UPDATE contacts SET window_sends = 3").await;
+    assert_eq!(waiting().await, (vec!["ann".to_owned(), "stranger".to_owned()], all.into()));
+    for id in ann {
+        let error = Some("used up".to_owned());
+        assert!(settle(db, Settled { error, ..settled(&on, &send, id, ItemState::Queued) }).await);
+    }
+    assert_eq!(waiting().await, (vec!["stranger".to_owned()], [("never wrote".to_owned(), None)].into()));
+    db.sql("UPDATE contacts SET window_sends = 2").await;
+    let (people, items) = waiting().await;
+    assert_eq!(people, ["ann", "stranger"]);
+    assert!(items.contains(&("1".to_owned(), Some("used up".to_owned()))), "{items:?}");
+}
+
 async fn people_are_found_piece_by_piece(db: &Db) {
     let on = stage(db).await;
     for peer in ["ann", "bob", "cy"] {
@@ -156,6 +185,7 @@ async fn people_are_found_piece_by_piece(db: &Db) {
         enqueue(db, outbound(db, on.bot, peer, &format!("to {peer}"), &["1", "2"])).await;
     }
     enqueue(db, outbound(db, on.bot, "bo", "stranger", &["never wrote"])).await;
+    db.sql("UPDATE outbox SET last_error = 'why it waits'").await;
     let mut read = db.store.read().await.unwrap();
     let mut found =
         async |after: &str, limit| read.sending().people(on.bot, after, &RULES, START, limit).await.unwrap();
@@ -264,6 +294,9 @@ async fn a_message_is_as_far_as_its_slowest_part(db: &Db) {
     {
         let send = outbound(db, on.bot, "ann", &format!("{n}"), &["1", "2", "3"]);
         let ids = enqueue(db, send.clone()).await;
+        let early = settled(&on, &send, ids[0], Expired);
+        assert!(!settle(db, early).await, "it has not expired by the clock of the store");
+        db.sql("UPDATE outbox SET expires_at = due_at").await;
         for (id, state) in ids.into_iter().zip(states) {
             let mut one = settled(&on, &send, id, state);
             one.network_id = (state == Sent).then(|| format!("net-{id}"));

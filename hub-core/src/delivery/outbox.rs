@@ -22,7 +22,10 @@ use super::{bot::BotWork, shared_clock::SharedClock, work_store::WorkContext};
 use crate::{
     error::{ErrorCode, Result},
     id::OutboxId,
-    model::{private, window::Window},
+    model::{
+        private,
+        window::{Closed, Window},
+    },
     network::{Outgoing, UploadedMedia, WindowRules},
     secret::Secret,
     spans,
@@ -87,6 +90,8 @@ struct Sending {
 enum Next {
     Continue,
     Wait,
+    /// The person has to write first.
+    Closed(Closed),
     /// The person got as many messages as the network allows within a span.
     Paced,
 }
@@ -230,6 +235,11 @@ impl Outbox {
         match next {
             Ok(Next::Continue) => return true,
             Ok(Next::Wait) => {}
+            Ok(Next::Closed(closed)) => {
+                if let Err(error) = self.note_closed(items, &closed).await {
+                    self.bot.report("why items wait could not be stored", &error);
+                }
+            }
             Ok(Next::Paced) => {
                 if let Err(error) = self.note_paced(items).await {
                     self.bot.report("why items wait could not be stored", &error);
@@ -252,15 +262,13 @@ impl Outbox {
         let now = self.ctx.store.now();
         if now >= item.expires_at {
             let reason = "expired while waiting for the person to write";
-            self.settle(item, now, ItemState::Expired, now, Some(reason), |s| s.attempts = item.attempts)
+            let is_over = self
+                .settle(item, now, ItemState::Expired, now, Some(reason), |s| s.attempts = item.attempts)
                 .await?;
-            return Ok(Next::Continue);
+            // It may only seem so until its times are moved along with a step of the clock.
+            return Ok(if is_over { Next::Continue } else { Next::Wait });
         }
         if !due::wait(item.due_at, now).is_zero() {
-            return Ok(Next::Wait);
-        }
-        if self.waits_for_window(item, sent_now, now) {
-            self.state().must_write(&item.peer);
             return Ok(Next::Wait);
         }
         let was_unknown = item.state == ItemState::Sending;
@@ -269,6 +277,10 @@ impl Outbox {
             self.settle(item, now, ItemState::Unknown, now, Some(reason), |s| s.attempts = item.attempts)
                 .await?;
             return Ok(Next::Continue);
+        }
+        if let Err(closed) = self.check_window(item, sent_now, now) {
+            self.state().must_write(&item.peer);
+            return Ok(Next::Closed(closed));
         }
         failpoint!("outbox.token");
         let Some(token) = self.token(item)? else { return Ok(Next::Wait) };
@@ -332,12 +344,12 @@ impl Outbox {
         self.conclude(item, unknowns, started, outcome).await
     }
 
-    /// Whether the person has to write first.
-    fn waits_for_window(&self, item: &OpenItem, sent_now: u32, now: Timestamp) -> bool {
+    /// Returns why the person has to write first, if they have to.
+    fn check_window(&self, item: &OpenItem, sent_now: u32, now: Timestamp) -> Result<(), Closed> {
         let sends =
             u32::try_from(item.window_sends.unwrap_or(0)).unwrap_or(u32::MAX).saturating_add(sent_now);
         let window = Window { opened_at: item.window_opened_at, sends, closed: item.window_closed.clone() };
-        window.check(&self.rules, now).is_err()
+        window.check(&self.rules, now).map(drop)
     }
 
     fn token(&self, item: &OpenItem) -> Result<Option<Secret>> {

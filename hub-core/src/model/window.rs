@@ -22,8 +22,8 @@ pub struct Window {
 pub enum Closed {
     /// They have not written since the bot was bound.
     NeverWrote,
-    /// They last wrote too long ago.
-    TooOld,
+    /// They last wrote too long ago, by the time that the network gave for it.
+    TooOld(Timestamp),
     /// Every send since their last message is used up.
     UsedUp,
     /// The network said so, whatever was counted.
@@ -36,7 +36,9 @@ impl fmt::Display for Closed {
             Self::NeverWrote => {
                 f.write_str("this person has not written to the bot yet; they have to write first")
             }
-            Self::TooOld => f.write_str("this person's last message is too old; they have to write again"),
+            Self::TooOld(at) => {
+                write!(f, "this person's last message, of {at}, is too old; they have to write again")
+            }
             Self::UsedUp => f.write_str(
                 "every send since this person's last message is used up; they have to write again",
             ),
@@ -53,14 +55,12 @@ impl Window {
     /// # Errors
     /// The first rule that forbids a send now.
     pub fn check(&self, rules: &WindowRules, now: Timestamp) -> Result<Option<u32>, Closed> {
-        if self.opened_at.is_none() {
-            return Err(Closed::NeverWrote);
-        }
+        let opened_at = self.opened_at.ok_or(Closed::NeverWrote)?;
         if let Some(said) = &self.closed {
             return Err(Closed::ByNetwork(said.clone()));
         }
         if self.expires_at(rules).is_some_and(|end| now >= end) {
-            return Err(Closed::TooOld);
+            return Err(Closed::TooOld(opened_at));
         }
         match rules.sends.map(|sends| sends.saturating_sub(self.sends)) {
             Some(0) => Err(Closed::UsedUp),
@@ -101,8 +101,8 @@ mod tests {
             ("S3: the eleventh", open(10), minutes(0), Err(Closed::UsedUp)),
             ("counted beyond", open(12), minutes(0), Err(Closed::UsedUp)),
             ("S16: 23 h 29 min", open(0), minutes(1409), Ok(Some(10))),
-            ("S16: 23 h 30 min", open(0), minutes(1410), Err(Closed::TooOld)),
-            ("S16: 23 h 31 min", open(0), minutes(1411), Err(Closed::TooOld)),
+            ("S16: 23 h 30 min", open(0), minutes(1410), Err(Closed::TooOld(minutes(0)))),
+            ("S16: 23 h 31 min", open(0), minutes(1411), Err(Closed::TooOld(minutes(0)))),
             ("S4: the network said no", refused, minutes(0), Err(Closed::ByNetwork("prepare failed".into()))),
         ] {
             assert_eq!(window.check(&RULES, at), expected, "{case}");

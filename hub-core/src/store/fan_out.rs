@@ -47,7 +47,8 @@ macro_rules! insert_deliveries {
     };
 }
 
-/// Stores who wrote, out of these rows. An older permission never replaces a newer one.
+/// Stores who wrote, out of these rows. Whatever is accepted opens the window again, and its permission replaces the one
+/// before: messages are ordered by their arrival, since clocks may be set back.
 macro_rules! meet {
     ($rows:literal) => {
         concat!(
@@ -59,14 +60,8 @@ macro_rules! meet {
                 user_name = CASE WHEN excluded.user_name <> '' THEN excluded.user_name ELSE contacts.user_name END,
                 message_count = contacts.message_count + excluded.message_count,
                 last_message_at = excluded.last_message_at,
-                context_token = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
-                    THEN COALESCE(excluded.context_token, contacts.context_token) ELSE contacts.context_token END,
-                window_sends = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
-                    THEN 0 ELSE contacts.window_sends END,
-                window_closed = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
-                    THEN NULL ELSE contacts.window_closed END,
-                window_opened_at = CASE WHEN excluded.window_opened_at >= COALESCE(contacts.window_opened_at, 0)
-                    THEN excluded.window_opened_at ELSE contacts.window_opened_at END"
+                context_token = COALESCE(excluded.context_token, contacts.context_token),
+                window_sends = 0, window_closed = NULL, window_opened_at = excluded.window_opened_at"
         )
     };
 }
@@ -354,7 +349,7 @@ pub(super) fn parts(values: &mut Arrays, consequences: &Consequences<'_>, joins:
     )
 }
 
-/// One row per person who wrote: the newest token wins, and their window opens again.
+/// One row per person who wrote: the token that arrived last wins, and their window opens again.
 fn contact_rows<'a>(batches: &[&'a Accept], inserted: &HashSet<MessageId>) -> Vec<ContactRow<'a>> {
     let mut rows: BTreeMap<(BotId, &str), ContactRow<'_>> = BTreeMap::new();
     for batch in batches {
@@ -375,11 +370,8 @@ fn contact_rows<'a>(batches: &[&'a Accept], inserted: &HashSet<MessageId>) -> Ve
             if !contact.network_name.is_empty() {
                 row.name = &contact.network_name;
             }
-            // Messages may come out of order; an older permission never replaces a newer one.
-            if contact.opened_at >= row.opened {
-                row.opened = contact.opened_at;
-                row.token = contact.context_token.as_ref().map(Sealed::as_str).or(row.token);
-            }
+            row.opened = contact.opened_at;
+            row.token = contact.context_token.as_ref().map(Sealed::as_str).or(row.token);
         }
     }
     rows.into_values().collect()

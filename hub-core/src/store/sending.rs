@@ -80,6 +80,8 @@ pub struct OpenItem {
     pub window_sends: Option<i64>,
     /// Why the network closed it.
     pub window_closed: Option<String>,
+    /// Why it was not sent so far, or waits.
+    pub last_error: Option<String>,
     /// When the person was last sent something, as [`RecentSends`](crate::bots::pacing::RecentSends) reads it.
     pub recent_sends: Option<String>,
 }
@@ -109,6 +111,7 @@ impl OpenItem {
             window_opened_at: None,
             window_sends: None,
             window_closed: None,
+            last_error: None,
             recent_sends: None,
         })
     }
@@ -140,7 +143,7 @@ impl Begun {
 
 impl Sending<'_> {
     /// People who have items that something can be done about now, in the order of their ids after `after`. People who
-    /// have to write first, or whose first item is not due, are none of them.
+    /// have to write first are among them as long as an item does not say so; people whose first item is not due are not.
     pub async fn people(
         &mut self,
         bot_id: BotId,
@@ -154,8 +157,9 @@ impl Sending<'_> {
         sql!(self.0, values: PEOPLE; bot_id, now, oldest, sends, i64::from(limit), now + LONGEST_WAIT, after)
     }
 
-    /// Items for these people that something can be done about now, in the order they were accepted: what ran out, and
-    /// what is due with nothing before it that is not, to people whose window is open.
+    /// Items for these people that something can be done about now, in the order they were accepted: what ran out, what
+    /// is due with nothing before it that is not, to people whose window is open, and to others what has no reason why
+    /// it waits.
     pub async fn open(
         &mut self,
         bot_id: BotId,
@@ -224,7 +228,12 @@ pub(super) const PEOPLE: &str = concat!(
     window_is_open!(),
     ") AND (SELECT due_at <= $2 OR due_at > $6 FROM outbox WHERE bot_id = $1 AND peer = people.id AND ",
     is_open!(),
-    " ORDER BY id LIMIT 1)))
+    " ORDER BY id LIMIT 1))
+       OR (EXISTS (SELECT 1 FROM outbox WHERE bot_id = $1 AND peer = people.id AND last_error IS NULL AND ",
+    is_open!(),
+    ") AND NOT EXISTS (SELECT 1 FROM contacts c WHERE c.bot_id = $1 AND c.user_id = people.id AND ",
+    window_is_open!(),
+    ")))
     LIMIT $5"
 );
 
@@ -237,14 +246,16 @@ pub(super) const OPEN: [&str; 2] = dialects![
     is_open!(),
     ") SELECT o.id, o.message_id, m.trace_id, m.dedupe_key, o.peer, o.part, o.parts, o.client_id, o.text, o.media_id,
        o.state, o.attempts, o.unknowns, o.due_at, o.expires_at, c.context_token, m.private, c.window_opened_at,
-       c.window_sends, c.window_closed, c.recent_sends
+       c.window_sends, c.window_closed, o.last_error, c.recent_sends
     FROM o JOIN messages m ON m.id = o.message_id
     LEFT JOIN contacts c ON c.bot_id = o.bot_id AND c.user_id = o.peer
     WHERE o.expires_at <= $2 OR (",
     window_is_open!(),
     " AND NOT EXISTS (SELECT 1 FROM outbox h WHERE h.bot_id = o.bot_id AND h.peer = o.peer AND h.id <= o.id AND h.",
     is_open!(),
-    " AND h.due_at > $2 AND h.due_at <= $6))
+    " AND h.due_at > $2 AND h.due_at <= $6)) OR (o.last_error IS NULL AND (",
+    window_is_open!(),
+    ") IS NOT TRUE)
     ORDER BY o.id LIMIT $5"
 ];
 

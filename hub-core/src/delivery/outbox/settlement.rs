@@ -11,7 +11,10 @@ use crate::{
     error::{ErrorCode, Result},
     events::Event,
     id::{Kind, kind},
-    model::trace::{PackedSteps, Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
+    model::{
+        trace::{PackedSteps, Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
+        window::Closed,
+    },
     network::SendOutcome,
     store::{
         sending::{ItemState, OpenItem, Settled},
@@ -159,18 +162,43 @@ impl Outbox {
                 bot_id = %self.bot.lease.bot_id, message_id = %item.message_id, %until,
                 "a message is queued: the limit of messages to its person within 5 minutes is reached"
             );
-            self.settle(item, wall, ItemState::Queued, item.due_at, Some(&reason), |s| {
-                s.attempts = item.attempts;
-                // An earlier try with an unknown outcome stays counted.
-                s.unknown = item.state == ItemState::Sending;
-                s.next_attempt_at = Some(until);
-            })
-            .await?;
+            self.note_waiting(item, &reason, Some(until)).await?;
         }
         Ok(())
     }
 
-    /// Stores an outcome of what `started` at that time, as long as storing takes.
+    /// Stores why a person's items wait until the person writes, unless they say so.
+    pub(super) async fn note_closed(&self, items: &[OpenItem], closed: &Closed) -> Result<()> {
+        let reason = closed.to_string();
+        // One of which a second try is unknown is not queued again.
+        let may_wait = |item: &&OpenItem| item.state == ItemState::Queued || item.unknowns == 0;
+        let unsaid = |item: &&OpenItem| item.last_error.as_ref() != Some(&reason);
+        for item in items.iter().filter(may_wait).filter(unsaid) {
+            tracing::info!(
+                bot_id = %self.bot.lease.bot_id, message_id = %item.message_id, reason,
+                "a message is queued until its person writes"
+            );
+            self.note_waiting(item, &reason, None).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores why an item waits, and until when if that is known.
+    async fn note_waiting(&self, item: &OpenItem, reason: &str, until: Option<Timestamp>) -> Result<()> {
+        // Not the due time that was read, which goes by the clock of then.
+        let now = self.ctx.store.now();
+        self.settle(item, now, ItemState::Queued, now, Some(reason), |s| {
+            s.attempts = item.attempts;
+            // An earlier try with an unknown outcome stays counted.
+            s.unknown = item.state == ItemState::Sending;
+            s.next_attempt_at = until;
+        })
+        .await
+        .map(drop)
+    }
+
+    /// Stores an outcome of what `started` at that time, as long as storing takes; `false` when the store has another by
+    /// now, or the item has not expired by its clock.
     pub(super) async fn settle(
         &self,
         item: &OpenItem,
@@ -179,7 +207,7 @@ impl Outbox {
         due_at: Timestamp,
         error: Option<&str>,
         more: impl FnOnce(&mut Settled),
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if state != ItemState::Queued {
             self.forget_upload(item);
         }
@@ -210,7 +238,7 @@ impl Outbox {
         loop {
             match self.ctx.store.settle_send(settled.clone()).await {
                 Ok(true) => break,
-                Ok(false) => return Ok(()), // Another node sends it by now.
+                Ok(false) => return Ok(false), // Another node sends it by now.
                 Err(error) if error.code() == ErrorCode::Unavailable && !self.bot.tasks.stopping() => {
                     self.ctx.clock.sleep(Duration::from_secs(1)).await;
                 }
@@ -220,7 +248,7 @@ impl Outbox {
         failpoint!("outbox.settled", passed);
         let (bot_id, status) = (self.bot.lease.bot_id, state.as_str().into());
         self.ctx.node.events.notify(Event::Sent { bot_id, message_id: item.message_id, status });
-        Ok(())
+        Ok(true)
     }
 
     /// Counts one more throttled try of an item.

@@ -5,12 +5,12 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-use super::world::Shared;
+use super::{tables::NETWORK, world::Shared};
 use crate::{
     id::BotId,
     network::{
         Batch, Connection, Credentials, InboundMessage, LoginProgress, LoginPrompt, LoginState, Network,
-        NetworkError, Outgoing, Quote, SendOutcome,
+        NetworkError, Outgoing, Quote, SendOutcome, WindowRules,
     },
     secret::Secret,
     time::Clock,
@@ -20,6 +20,13 @@ use crate::{
 const POLL_HOLD: Duration = Duration::from_secs(20);
 /// Most messages of one response.
 const MAX_BATCH: usize = 5;
+/// How long after a message, and how often, a person may be written to.
+const WINDOW: WindowRules = WindowRules {
+    age: Some(Duration::from_secs(23 * 3600 + 1800)),
+    sends: Some(3),
+    burst: None,
+    gap: Duration::ZERO,
+};
 
 /// The network as one node sees it.
 #[derive(Debug, Clone)]
@@ -43,7 +50,7 @@ impl fmt::Debug for Account {
 #[async_trait]
 impl Network for Chat {
     fn name(&self) -> &'static str {
-        "chat"
+        NETWORK
     }
 
     async fn begin_login(&self, _known: &[Secret]) -> Result<LoginPrompt, NetworkError> {
@@ -62,6 +69,10 @@ impl Network for Chat {
     fn connect(&self, credentials: &Credentials) -> Arc<dyn Connection> {
         let bot = credentials.account_id.parse().expect("an account is named after its bot");
         Arc::new(Account { chat: self.clone(), bot })
+    }
+
+    fn window_rules(&self) -> WindowRules {
+        WINDOW
     }
 }
 

@@ -207,7 +207,7 @@ impl<'d> Run<'d> {
             egress: egress.clone(),
             sandbox: Sandbox::new(SandboxConfig::default(), clock.clone()),
             tools: Arc::new(NoTools),
-            networks: Arc::new(HashMap::from([("chat".to_owned(), chat)])),
+            networks: Arc::new(HashMap::from([(tables::NETWORK.to_owned(), chat)])),
             config: Arc::new(HubConfig {
                 // So few that the backlog is needed.
                 max_jobs: if small { 4 } else { 1_000 },
@@ -252,6 +252,7 @@ impl<'d> Run<'d> {
             if self.world.lock().unsettled().is_empty() {
                 break;
             }
+            self.world.lock().answer_silence();
         }
         let mut world = self.world.lock();
         let unsettled = world.unsettled();
@@ -319,6 +320,7 @@ impl<'d> Run<'d> {
             let wall = if back { now - by } else { now + by };
             self.clock.set(wall);
             self.world.lock().note(format_args!("the clock is set from {now} to {wall}"));
+            self.write_back();
         }
         if self.random.below(14) == 0 {
             let bots: Vec<BotId> = self.world.lock().messages.keys().copied().collect();
@@ -336,6 +338,15 @@ impl<'d> Run<'d> {
             let pause = Duration::from_millis(self.random.below(20_000));
             self.world.lock().note(format_args!("n{node} is paused for {pause:?}"));
             self.nodes[node].paused_until = Some(self.clock.instant() + pause);
+        }
+    }
+
+    /// Everyone writes to every bot: what waits until they write can be sent, by whatever clock.
+    fn write_back(&self) {
+        let mut world = self.world.lock();
+        let bots: Vec<BotId> = world.messages.keys().copied().collect();
+        for (bot, peer) in bots.into_iter().flat_map(|bot| PEERS.map(|peer| (bot, peer))) {
+            world.write(bot, peer);
         }
     }
 

@@ -33,7 +33,7 @@ use crate::{
         deliveries::{Finished, JobRow},
         due::{Followed, Reading},
         inbox::{Accept, Accepted},
-        leases::{self, Extended, Lease, WorkRow},
+        leases::{self, Extended, Lease, NodeEntry, WorkRow},
         media::{MediaRow, SettledMedia},
         outbox::NewOutbound,
         sending::{Begun, OpenItem, Permit, Settled},
@@ -176,10 +176,11 @@ impl WorkStore for ModelStore {
         self.write("release leases", move |tables| tables.release_leases(node)).await
     }
 
-    async fn give_up_lease(&self, lease: &Lease) -> Result<()> {
-        let lease = lease.clone();
-        self.write("give up lease", move |tables| tables.give_up_lease(&lease)).await
+    async fn give_up_leases(&self, leases: Vec<Lease>) -> Result<()> {
+        self.write("give up leases", move |tables| tables.give_up_leases(&leases)).await
     }
+
+    async fn announce_release(&self, _: NodeId) {}
 
     async fn hand_over(&self, leases: Vec<Lease>, to: NodeId) -> Result<()> {
         let clock = self.clock.clone();
@@ -188,25 +189,24 @@ impl WorkStore for ModelStore {
 
     async fn extend_leases(
         &self,
-        node: NodeId,
-        _name: &str,
+        node: &NodeEntry,
         lease: Duration,
         before: Option<Followed>,
         _take: u32,
     ) -> Result<Extended> {
-        self.world.lock().nodes.insert(self.node, node);
-        let clock = self.clock.clone();
+        self.world.lock().nodes.insert(self.node, node.id);
+        let (node, clock) = (node.clone(), self.clock.clone());
         self.write("extend leases", move |tables| {
             let reading = read(&clock);
             let (followed, step) = tables.follow_clock(before, reading);
-            let held = tables.extend_leases(node, reading.wall, reading.wall + lease);
-            let surplus = leases::surplus(node, &tables.shares(reading.wall));
-            Extended { held, is_full: false, followed, step, surplus }
+            let held = tables.extend_leases(&node, reading.wall, reading.wall + lease);
+            let surplus = leases::surplus(node.id, &tables.shares(reading.wall));
+            Extended { held, is_full: false, followed, step, surplus, unserved: Vec::new() }
         })
         .await
     }
 
-    async fn any_free_bot(&self, now: Timestamp) -> Result<bool> {
+    async fn any_free_bot(&self, _: &[String], now: Timestamp) -> Result<bool> {
         self.read(|world| world.tables.bots.values().any(|bot| bot.until <= now)).await
     }
 

@@ -33,6 +33,9 @@ mod sending;
 /// When the lease of a bot ends that no node has.
 pub const FREE: Timestamp = Timestamp::from_millis(0);
 
+/// The network of all bots.
+pub const NETWORK: &str = "chat";
+
 /// A bot.
 #[derive(Debug)]
 pub struct Bot {
@@ -65,6 +68,13 @@ pub struct Item {
     pub state: Option<ItemState>,
 }
 
+#[derive(Debug)]
+struct Node {
+    /// When its lease ends.
+    until: Timestamp,
+    takes_bots: bool,
+}
+
 #[derive(Debug, Default)]
 struct Contact {
     token: Option<Sealed>,
@@ -86,8 +96,7 @@ pub struct Tables {
     pub outbox: BTreeMap<OutboxId, Item>,
     contacts: BTreeMap<(BotId, String), Contact>,
     clock: Option<Noted>,
-    /// The nodes, and when their leases end.
-    nodes: BTreeMap<NodeId, Timestamp>,
+    nodes: BTreeMap<NodeId, Node>,
     /// Grants of each bot's lease, by node: how often each may rightly deliver one message.
     pub grants: BTreeMap<(BotId, NodeId), usize>,
 }
@@ -156,11 +165,9 @@ impl Tables {
 
     fn update_contact(&mut self, bot: BotId, user: &str, update: &ContactUpdate) {
         let contact = self.contacts.entry((bot, user.to_owned())).or_default();
-        if update.opened_at >= contact.opened_at.unwrap_or(FREE) {
-            contact.opened_at = Some(update.opened_at);
-            (contact.sends, contact.closed) = (0, None);
-            contact.token.clone_from(&update.context_token);
-        }
+        contact.opened_at = Some(update.opened_at);
+        (contact.sends, contact.closed) = (0, None);
+        contact.token.clone_from(&update.context_token);
     }
 
     pub fn backlog(
@@ -272,6 +279,11 @@ impl Delivery {
 impl Item {
     pub fn is_open(&self) -> bool {
         self.state.is_none()
+    }
+
+    /// Whether its reason says that the person has to write.
+    pub fn waits_for_person(&self) -> bool {
+        self.open.last_error.as_ref().is_some_and(|reason| reason.ends_with("they have to write again"))
     }
 }
 

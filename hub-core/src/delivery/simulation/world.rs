@@ -18,6 +18,7 @@ use crate::{
     model::{sinks::Ordering, trace::DeliveryState},
     network::Outgoing,
     random::Random,
+    store::sending::ItemState,
     time::{ManualClock, Timestamp},
 };
 
@@ -216,6 +217,20 @@ impl World {
         self.new_message.notify_waiters();
     }
 
+    /// People write who get nothing until they do, as the hub says in the reason of what waits for them.
+    pub fn answer_silence(&mut self) {
+        let silent: BTreeSet<(BotId, String)> = self
+            .tables
+            .outbox
+            .values()
+            .filter(|item| item.is_open() && item.waits_for_person())
+            .map(|item| (item.bot, item.open.peer.clone()))
+            .collect();
+        for (bot, peer) in silent {
+            self.write(bot, &peer);
+        }
+    }
+
     /// A poll acknowledges what is before its cursor: all of that has to be on disk.
     pub fn poll(&mut self, bot: BotId, cursor: usize) {
         self.note(format_args!("poll {} from {cursor}", bot.as_u128()));
@@ -389,6 +404,11 @@ impl World {
                 }
             }
         }
+        // Everyone wrote again: what waited for that was sent, in time. Only the network makes an outcome unknown.
+        let sent = [ItemState::Sent, ItemState::Unknown];
+        let unsent =
+            self.tables.outbox.values().filter(|item| !item.state.is_some_and(|state| sent.contains(&state)));
+        wrong.extend(unsent.map(|item| format!("the reply {:?} is {:?}", item.open.text, item.state)));
         for wrong in wrong {
             self.violate(wrong);
         }

@@ -165,12 +165,13 @@ row!(Settled, |one| {
     Number at = one.stamp.read.wall,
 });
 
-/// Stores where items stand, out of these rows.
+/// Stores where items stand, out of these rows. What expires has to have done so by the clock that its times go by.
 pub(in crate::store) fn settle_items(rows: &str) -> String {
     format!(
         "UPDATE outbox SET state = x.now_is, due_at = x.due, last_error = x.error,
            network_id = COALESCE(x.network, network_id), unknowns = unknowns + x.unknown, updated_at = x.at
-        FROM {rows} WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')"
+        FROM {rows} WHERE outbox.id = x.item AND attempts = x.tries AND state IN ('queued', 'sending')
+          AND (x.now_is <> 'expired' OR expires_at <= x.at)"
     )
 }
 

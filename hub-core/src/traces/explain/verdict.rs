@@ -123,11 +123,19 @@ fn delivered(facts: &Facts, trace: &Trace) -> Judged {
         0 | 1 => String::new(),
         attempts => format!(", at attempt {attempts}"),
     };
+    let reply = waiting_reply(trace).map_or_else(String::new, |why| format!(" A reply waits: {why}."));
     (
         Verdict::Delivered,
-        format!("The message was delivered to {}{attempts}: {}.", target(facts), trace.summary),
+        format!("The message was delivered to {}{attempts}: {}.{reply}", target(facts), trace.summary),
         None,
     )
+}
+
+/// Why the last reply was not sent yet; `None` when it is sent, or about to be.
+fn waiting_reply(trace: &Trace) -> Option<&str> {
+    let step = trace.steps.iter().rfind(|step| step.name == StepName::Reply)?;
+    let error = step.detail.error.as_ref().filter(|_| step.status == TraceStatus::Pending)?;
+    Some(&error.message)
 }
 
 fn skipped(facts: &Facts, trace: &Trace) -> Judged {

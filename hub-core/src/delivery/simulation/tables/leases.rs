@@ -1,11 +1,11 @@
 //! Leases of bots, and due times after a step of the clock: `store::{leases, due}`.
 
-use super::{FREE, Tables};
+use super::{FREE, NETWORK, Node, Tables};
 use crate::{
     id::{BotId, DeliveryId, MessageId, NodeId, UserId},
     store::{
         due::{Followed, Noted, Reading, Step},
-        leases::{Lease, WorkRow},
+        leases::{Lease, NodeEntry, Share, WorkRow},
     },
     time::Timestamp,
 };
@@ -17,14 +17,20 @@ impl Tables {
         }
     }
 
-    pub fn shares(&self, now: Timestamp) -> Vec<(NodeId, usize)> {
-        let alive = self.nodes.iter().filter(|(_, until)| **until > now).map(|(node, _)| *node);
+    pub fn shares(&self, now: Timestamp) -> Vec<Share> {
+        let alive = self.nodes.iter().filter(|(_, node)| node.until > now && node.takes_bots);
         let count = |node| self.bots.values().filter(|bot| bot.owner == Some(node)).count();
-        alive.map(|node| (node, count(node))).collect()
+        let share = |(node, _): (&NodeId, _)| Share {
+            node: *node,
+            network: NETWORK.to_owned(),
+            bots: i64::try_from(count(*node)).unwrap_or(i64::MAX),
+        };
+        alive.map(share).collect()
     }
 
     pub fn hand_over(&mut self, leases: &[Lease], to: NodeId, now: Timestamp) {
-        let until = self.nodes.get(&to).copied().filter(|until| *until > now);
+        let alive = self.nodes.get(&to).filter(|node| node.until > now && node.takes_bots);
+        let until = alive.map(|node| node.until);
         for lease in leases {
             if let Some(bot) = self.bots.get_mut(&lease.bot_id).filter(|bot| bot.fence == lease.fence) {
                 (bot.owner, bot.fence, bot.until) = (until.map(|_| to), bot.fence + 1, until.unwrap_or(FREE));
@@ -35,12 +41,13 @@ impl Tables {
         }
     }
 
-    pub fn extend_leases(&mut self, node: NodeId, now: Timestamp, until: Timestamp) -> Vec<Lease> {
-        self.nodes.insert(node, until);
+    pub fn extend_leases(&mut self, entry: &NodeEntry, now: Timestamp, until: Timestamp) -> Vec<Lease> {
+        let (node, takes_bots) = (entry.id, !entry.networks.is_empty());
+        self.nodes.insert(node, Node { until, takes_bots });
         let mut held = Vec::new();
         for (id, bot) in &mut self.bots {
             if bot.owner != Some(node) {
-                if bot.until > now {
+                if bot.until > now || !takes_bots {
                     continue;
                 }
                 bot.owner = Some(node);
@@ -60,9 +67,11 @@ impl Tables {
         }
     }
 
-    pub fn give_up_lease(&mut self, lease: &Lease) {
-        if let Some(bot) = self.bots.get_mut(&lease.bot_id).filter(|bot| bot.fence == lease.fence) {
-            (bot.owner, bot.until) = (None, FREE);
+    pub fn give_up_leases(&mut self, leases: &[Lease]) {
+        for lease in leases {
+            if let Some(bot) = self.bots.get_mut(&lease.bot_id).filter(|bot| bot.fence == lease.fence) {
+                (bot.owner, bot.until) = (None, FREE);
+            }
         }
     }
 
@@ -78,7 +87,7 @@ impl Tables {
 
     fn shift(&mut self, step: Step) {
         let shift = |at: &mut Timestamp| *at = step.apply(*at);
-        self.nodes.values_mut().for_each(shift);
+        self.nodes.values_mut().for_each(|node| shift(&mut node.until));
         for bot in self.bots.values_mut() {
             shift(&mut bot.until);
         }
@@ -99,7 +108,7 @@ impl Tables {
     pub fn work(&self, lease: &Lease) -> Option<WorkRow> {
         let bot = self.bots.get(&lease.bot_id).filter(|bot| bot.fence == lease.fence)?;
         Some(WorkRow {
-            network: "chat".to_owned(),
+            network: NETWORK.to_owned(),
             credentials: bot.credentials.clone(),
             cursor: bot.cursor.clone(),
             status: bot.status,

@@ -94,11 +94,12 @@ impl Tables {
                 blocked.insert(item.open.peer.as_str());
             }
             let Some(contact) = self.contacts.get(&(bot, item.open.peer.clone())) else { continue };
-            let ready = contact.closed.is_none()
+            let is_window_open = contact.closed.is_none()
                 && contact.opened_at.is_some_and(|at| at > oldest)
-                && contact.sends < rules.sends.map_or(i64::MAX, i64::from)
-                && !blocked.contains(item.open.peer.as_str());
-            if ready || item.open.expires_at <= now {
+                && contact.sends < rules.sends.map_or(i64::MAX, i64::from);
+            let ready = is_window_open && !blocked.contains(item.open.peer.as_str());
+            let is_unexplained = !is_window_open && item.open.last_error.is_none();
+            if ready || is_unexplained || item.open.expires_at <= now {
                 open.push(OpenItem {
                     context_token: contact.token.clone(),
                     window_opened_at: contact.opened_at,
@@ -134,9 +135,13 @@ impl Tables {
         let Some(item) = found.filter(|item| item.is_open() && item.open.attempts == settled.attempts) else {
             return false;
         };
+        if settled.state == ItemState::Expired && item.open.expires_at > settled.stamp.read.wall {
+            return false;
+        }
         item.open.due_at = settled.due_at;
         item.open.unknowns += i64::from(settled.unknown);
         item.open.state = settled.state;
+        item.open.last_error = settled.error;
         item.state = (settled.state != ItemState::Queued).then_some(settled.state);
         let contact = self.contacts.get_mut(&(settled.bot_id, settled.peer.clone()));
         if let Some(contact) = contact.filter(|contact| contact.opened_at == settled.window_opened_at) {
