@@ -42,7 +42,7 @@ pub async fn ping(ctx: &Context, actor: &Actor, bot_id: BotId, channel_id: Chann
     let channels = channels::load(&ctx, bot_id).await?.channels;
     let channel = channels.into_iter().find(|channel| channel.id == channel_id);
     let channel = channel.ok_or_else(|| Error::not_found("channel"))?;
-    let (started_at, started) = (ctx.clock.now(), ctx.clock.instant());
+    let (started_at, started) = (ctx.store.now(), ctx.clock.instant());
     let content = Content {
         message_id: ctx.ids.next(),
         from_user_id: SENDER.to_owned(),

@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{bot::BotWork, media::source_place};
+use super::{bot::BotWork, media::source_place, work_store::WorkStore};
 use crate::{
     apps::{SourceMessage, of_message},
     delivery::channels::{BotChannels, ChannelRuntime, Route, RouteInput},
@@ -27,7 +27,7 @@ use crate::{
         traces::NewTrace,
     },
     text::json,
-    time::{Clock, Timestamp},
+    time::Timestamp,
 };
 
 /// Longest text kept of one message; the network's own limit is far below.
@@ -71,7 +71,7 @@ pub(super) struct RoutedDelivery {
 #[derive(Debug)]
 pub(super) struct Router {
     pub(super) ids: Ids,
-    pub(super) clock: Clock,
+    pub(super) store: Arc<dyn WorkStore>,
     pub(super) sealer: Sealer,
     /// The clients that are connected to channels of this node.
     pub(super) live: Live,
@@ -252,7 +252,7 @@ impl Router {
         message: &InboundMessage,
         started: Timestamp,
     ) -> NewTrace {
-        let now = self.clock.now();
+        let now = self.store.now();
         let received = StepDetail {
             msg_type: Some(message.kind.as_str().to_owned()),
             items: Some(message.items.len() as u64),

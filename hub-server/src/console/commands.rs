@@ -47,7 +47,7 @@ fn query(ask: &Ask, read: &Read) -> String {
         let of_path = ask.param(name.trim_end_matches("_id"));
         let value = if of_path.is_empty() { ask.query(name).unwrap_or_default() } else { of_path };
         if name == "since" && !value.is_empty() {
-            let since = messages::since(value, ask.hub.context().clock.now());
+            let since = messages::since(value, ask.hub.context().store.now());
             query.append_pair(name, &since.map(|at| at.to_string()).unwrap_or_default());
         } else if !value.is_empty() {
             query.append_pair(name, value);

@@ -48,7 +48,7 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
 /// What is not well: bots, channels, keys. Each line leads to where it can be mended.
 fn attention(ask: &Ask, bots: &[Bot], stats: &UserStats, keys: &[ApiKey]) -> Markup {
     let words = &ask.words.home;
-    let now = ask.hub.context().clock.now();
+    let now = ask.hub.context().store.now();
     let is_soon = |at: Timestamp| at > now && at.as_millis() - now.as_millis() < WEEK;
     let offline: Vec<_> = bots.iter().filter(|bot| bot.status != BotStatus::Online).collect();
     let failing: Vec<_> =

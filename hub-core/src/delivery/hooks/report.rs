@@ -31,7 +31,7 @@ impl Report {
             version: Some(plugin.version.clone()),
             ..StepDetail::default()
         };
-        Self { started: ctx.clock.now(), status: TraceStatus::Ok, detail }
+        Self { started: ctx.store.now(), status: TraceStatus::Ok, detail }
     }
 
     /// It is not run, and why.
@@ -129,7 +129,7 @@ impl Report {
 
     pub(super) fn into_step(self, ctx: &WorkContext, name: StepName) -> Step {
         let Self { started, status, detail } = self;
-        Step::new(name, StepKind::Plugin, status, started, ctx.clock.now(), detail)
+        Step::new(name, StepKind::Plugin, status, started, ctx.store.now(), detail)
     }
 }
 

@@ -55,7 +55,8 @@ async fn post(
     is_measured: bool,
     steps: &mut Vec<Step>,
 ) -> (Outcome, Option<Head>) {
-    let started = ctx.clock.now();
+    // By the clock that all nodes share: receivers refuse signatures that are minutes old.
+    let started = ctx.store.now();
     let redactor = job.redactor(channel);
     let step = |status, ended, detail| {
         Step::new(StepName::Request, StepKind::Webhook, status, started, ended, detail)
@@ -94,7 +95,7 @@ async fn post(
     if is_measured {
         detail.phases = Some((&phases).into());
     }
-    let ended = ctx.clock.now();
+    let ended = ctx.store.now();
     match answer {
         Ok(answer) => {
             ctx.node.counters.count_answer(answer.status);

@@ -237,7 +237,7 @@ impl MockMessage {
     }
 
     fn payload(&self, hub: &Hub) -> Value {
-        let now = hub.context().clock.now().as_seconds();
+        let now = hub.context().store.now().as_seconds();
         let mut payload = sample_message(&self.content, &self.sender.user_id, &self.sender.user_name, now);
         if let Some(number) = self.msg_type {
             payload["msg_type"] = json!(number);

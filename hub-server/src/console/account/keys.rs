@@ -36,7 +36,7 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
         let above = vec![(ask.path.clone(), words.title.to_owned())];
         return Ok(Answer::page((words.revoke_named)(&key.name), above, confirm_revocation(ask, key)));
     }
-    let now = ask.hub.context().clock.now();
+    let now = ask.hub.context().store.now();
     let rows = html! {
         @for key in &keys.items {
             tr {

@@ -75,7 +75,7 @@ pub(super) fn columns(words: &Words) -> [&'static str; 6] {
 /// The search that the query describes.
 fn search(ask: &Ask) -> Result<MessageSearch, ApiError> {
     let text = |name: &str| ask.query(name).map(str::to_owned);
-    let now = ask.hub.context().clock.now();
+    let now = ask.hub.context().store.now();
     let since = ask
         .query("since")
         .map(|value| since(value, now).ok_or_else(|| Error::invalid("since", "must be a time")));

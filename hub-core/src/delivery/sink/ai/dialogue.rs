@@ -71,7 +71,7 @@ impl<'d, 'a> Dialogue<'d, 'a> {
 
     /// One call to the model.
     async fn ask(&mut self, round: u32) -> Result<Completion, AiFault> {
-        let started = self.attempt.ctx.clock.now();
+        let started = self.attempt.ctx.store.now();
         let left = self.left()?;
         let answered = ai::complete(&self.attempt.ctx.egress, &self.setup.endpoint, &self.prompt, left).await;
         let counted = answered.as_ref().map_or_else(|fault| fault.class.as_str(), |_| "answered");
@@ -124,7 +124,7 @@ impl<'d, 'a> Dialogue<'d, 'a> {
 
     async fn use_tool(&mut self, call: &ToolCall) -> Result<String, AiFault> {
         let ctx = self.attempt.ctx;
-        let started = ctx.clock.now();
+        let started = ctx.store.now();
         let is_offered = self.prompt.tools.iter().any(|Tool::Function { name, .. }| *name == call.name);
         let answered = if is_offered {
             let tool = ctx.tools.call(&self.scope, call);

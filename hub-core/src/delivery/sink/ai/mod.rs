@@ -202,7 +202,7 @@ impl Attempt<'_> {
     /// The message is none for a model.
     fn ignore(&mut self, reason: &'static str) -> Outcome {
         let detail = StepDetail { reason: Some(reason.to_owned()), ..StepDetail::default() };
-        self.step(StepKind::Ai, TraceStatus::Skipped, self.ctx.clock.now(), detail);
+        self.step(StepKind::Ai, TraceStatus::Skipped, self.ctx.store.now(), detail);
         self.ctx.node.counters.ai_calls.count("ignored");
         Outcome::Ignored { reason }
     }
@@ -210,13 +210,13 @@ impl Attempt<'_> {
     /// The model could not be asked.
     fn fail(&mut self, error: &str, permanent: bool) -> Outcome {
         let detail = StepDetail { error: Some(StepError::new(error)), ..StepDetail::default() };
-        self.step(StepKind::Ai, TraceStatus::Error, self.ctx.clock.now(), detail);
+        self.step(StepKind::Ai, TraceStatus::Error, self.ctx.store.now(), detail);
         self.ctx.node.counters.ai_calls.count("not_asked");
         Outcome::Failure { summary: error.to_owned(), permanent }
     }
 
     fn step(&mut self, kind: StepKind, status: TraceStatus, started: Timestamp, detail: StepDetail) {
-        let ended = self.ctx.clock.now();
+        let ended = self.ctx.store.now();
         self.steps.push(Step::new(StepName::Ai, kind, status, started, ended, detail));
     }
 
