@@ -210,16 +210,21 @@ impl Hub {
         read.leases().any_held(now.unwrap_or_else(|| store.now())).await
     }
 
-    /// Stops receiving, finishes what is in flight within [`HubConfig::drain`], leaves the rest in the store,
-    /// gives the leases back, closes the store and frees a SQLite file for other processes.
+    /// Stops receiving, finishes what is in flight within [`HubConfig::drain`], leaves the rest in the store, gives each
+    /// lease back as soon as the work for its bot has ended, closes the store and frees a SQLite file for other processes.
     pub async fn shutdown(&self) {
+        self.shutdown_after(std::future::ready(())).await;
+    }
+
+    /// As [`shutdown`](Self::shutdown), but closes the store after `requests` has ended as well.
+    pub async fn shutdown_after(&self, requests: impl Future<Output = ()>) {
         self.tasks.stop();
-        if !self.tasks.wait(&self.ctx.clock, self.ctx.config.drain).await {
+        let work = self.tasks.wait(&self.ctx.clock, self.ctx.config.drain);
+        if !futures_util::future::join(work, requests).await.0 {
             tracing::warn!("work in flight did not end in time; it is repeated at the next start");
         }
         if let Some(supervisor) = self.supervisor.get() {
             supervisor.stop().await;
-            supervisor.announce_release(&self.ctx.store).await;
         }
         self.ctx.sandbox.close();
         self.ctx.store.close().await;

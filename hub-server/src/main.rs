@@ -48,7 +48,10 @@ const SIM_DRAIN: Duration = Duration::from_millis(50);
 const METRICS_CONNECTIONS: usize = 16;
 
 /// Grace period of WebSockets to close; it begins when requests in flight have ended.
-const CLOSE_GRACE: Duration = Duration::from_secs(3);
+const CLOSE_GRACE: Duration = Duration::from_secs(2);
+
+/// Grace period of the server's own tasks.
+const BACKGROUND_GRACE: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     hub_core::sandbox::run_worker_if_asked();
@@ -361,8 +364,10 @@ impl Running {
         self.settings.draining.cancel();
         tracing::info!("draining");
         self.http.stop();
-        let (clock, limit) = (Clock::system(), self.hub.context().config.drain);
-        let drain = async {
+        let clock = Clock::system();
+        // In the same time as the work of the hub.
+        let limit = self.hub.context().config.drain.saturating_sub(CLOSE_GRACE);
+        let requests = async {
             if !self.http.wait(&clock, limit).await {
                 tracing::warn!("requests did not end in time and were cut");
             }
@@ -370,9 +375,11 @@ impl Running {
             if !self.settings.sockets.wait(&clock, CLOSE_GRACE).await {
                 tracing::warn!("WebSockets did not end in time and were cut");
             }
-            self.hub.shutdown().await;
+        };
+        let drain = async {
+            self.hub.shutdown_after(requests).await;
             self.background.stop();
-            self.background.wait(&clock, Duration::from_secs(2)).await;
+            self.background.wait(&clock, BACKGROUND_GRACE).await;
         };
         tokio::select! {
             () = drain => exit,

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hub_core::time::Clock;
+use hub_core::{config::HubConfig, time::Clock};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -77,6 +77,33 @@ async fn a_second_sigterm_ends_it_at_once_and_loses_nothing() {
     server.process.signal("TERM");
     let (ended, log) = server.process.wait().await;
     assert_eq!(ended.code(), Some(1), "cut short is no success:\n{log}");
+    stage.crashed();
+    stage.sinks.release();
+    let mut server = Server::spawn(&stage.home);
+    let url = server.ready().await;
+    stage.moved(Some(url));
+    let in_flight = stage.in_flight();
+    let stage = stage.settle(in_flight).await;
+    stage.close(server).await;
+}
+
+#[tokio::test]
+async fn a_stop_with_a_receiver_that_hangs_takes_the_drain_time_once() {
+    let (mut stage, mut server) = Stage::open("SIGTERM, a receiver hangs", None).await;
+    let url = server.ready().await;
+    stage.moved(Some(url));
+    // Models have a minute to respond.
+    stage.sinks.hold();
+    stage.start();
+    stage.sinks.wait_held(12).await;
+    let (clock, drain) = (Clock::system(), HubConfig::default().drain);
+    let begun = clock.instant();
+    server.process.signal("TERM");
+    let (ended, log) = server.process.wait().await;
+    let took = clock.instant().since(begun);
+    assert!(ended.success(), "{ended}:\n{log}");
+    assert!(log.contains("work for a bot did not end in time"), "nothing was waited for:\n{log}");
+    assert!(took < drain + drain / 2, "{took:?}:\n{log}");
     stage.crashed();
     stage.sinks.release();
     let mut server = Server::spawn(&stage.home);

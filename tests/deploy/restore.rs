@@ -141,12 +141,17 @@ async fn a_database_is_copied_before_it_is_migrated_and_only_when_it_may_be() {
     // What the newest migration made is taken back: a database of the release before.
     let options = SqliteConnectOptions::new().filename(folder.path().join("hub.db"));
     let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
-    let taken_back = "DELETE FROM _sqlx_migrations WHERE version = 28;
-        ALTER TABLE traces DROP COLUMN packed_steps; DROP INDEX traces_by_channel_or_bot;
-        CREATE INDEX traces_by_bot ON traces (bot_id, id); CREATE INDEX traces_by_channel ON traces (channel_id, id)";
+    let taken_back = "DELETE FROM _sqlx_migrations WHERE version = 29;
+        ALTER TABLE nodes DROP COLUMN name; ALTER TABLE nodes DROP COLUMN networks;
+        ALTER TABLE bots ADD COLUMN lease_name TEXT;
+        DROP INDEX bots_by_lease; CREATE INDEX bots_by_lease ON bots (lease_owner, lease_fence, id)";
     sqlx::raw_sql(taken_back).execute(&mut connection).await.unwrap();
+    let before: i64 = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
     connection.close().await.unwrap();
-    assert_eq!(newest, 28, "take back what the new migration made instead");
+    assert_eq!(newest, 29, "take back what the new migration made instead");
 
     let pending = succeed(folder.path(), &["db", "migrate", "--dry-run"]);
     assert_eq!(pending["items"][0]["version"], newest);
@@ -159,7 +164,7 @@ async fn a_database_is_copied_before_it_is_migrated_and_only_when_it_may_be() {
         .unwrap();
     let told = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success() && told.contains("hub-cli db migrate"), "{told}");
-    let copy = folder.path().join(format!("hub.db.schema-{}", newest - 1));
+    let copy = folder.path().join(format!("hub.db.schema-{before}"));
     assert!(!copy.exists(), "who only looks copies nothing");
 
     for older in [3, 5] {
@@ -170,7 +175,7 @@ async fn a_database_is_copied_before_it_is_migrated_and_only_when_it_may_be() {
     assert_eq!(succeed(folder.path(), &["db", "status"])["pending"], json!([]));
     let url = format!("sqlite://{}", copy.display());
     let status = succeed(folder.path(), &["db", "status", "--database-url", &url]);
-    assert_eq!(status["schema"], newest - 1, "the copy is the database from before");
+    assert_eq!(status["schema"], before, "the copy is the database from before");
     assert!(
         !folder.path().join("hub.db.schema-3").exists() && folder.path().join("hub.db.schema-5").exists()
     );

@@ -1,13 +1,13 @@
 //! Leases of one node over many bots, and how they pass to another node.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use hub_core::{
     bots::BotStatus,
-    channels::NewChannel,
+    channels::{NewChannel, sinks::WebhookUpdate},
     id::BotId,
     store::StoreConfig,
-    testing::{TestHub, until},
+    testing::{Receiver, TestHub, until},
     time::Clock,
     traces::TraceStatus,
 };
@@ -26,7 +26,7 @@ async fn a_start_takes_every_bot_without_waiting_between_rounds() {
         "WITH new (id, n) AS (VALUES {})
         INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id,
             credentials, credentials_rev, cursor, config_rev, lease_fence, created_at)
-        SELECT new.id, users.id, 'Shop', 'none', 'online', 0, 'wx' || n, 'ann' || n, '', 0, '', 0, 0, 0
+        SELECT new.id, users.id, 'Shop', 'sim', 'online', 0, 'wx' || n, 'ann' || n, '', 0, '', 0, 0, 0
         FROM users CROSS JOIN new",
         bots.join(", ")
     ))
@@ -34,7 +34,7 @@ async fn a_start_takes_every_bot_without_waiting_between_rounds() {
     hub.hub.start().await.unwrap();
     until("every bot has a holder", async || {
         let mut read = hub.hub.context().store.read().await.unwrap();
-        (!read.leases().any_free(hub.now()).await.unwrap()).then_some(())
+        (!read.leases().any_free(&["sim".to_owned()], hub.now()).await.unwrap()).then_some(())
     })
     .await;
 }
@@ -71,7 +71,7 @@ impl Nodes {
             holder(&self.second, self.bot).await.filter(|holder| Some(holder) != self.holder.as_ref())
         })
         .await;
-        stop(&mut self.second).await;
+        stop_node(&mut self.second).await;
         self.server.drop_database(&self.store).await;
     }
 }
@@ -82,7 +82,7 @@ async fn holder(node: &TestHub, bot: BotId) -> Option<String> {
 }
 
 /// Stops a node; what collects hints for other nodes ends with the clock.
-async fn stop(node: &mut TestHub) {
+async fn stop_node(node: &mut TestHub) {
     let clock = node.clock().clone();
     let stopped = node.shutdown();
     tokio::pin!(stopped);
@@ -95,7 +95,7 @@ async fn stop(node: &mut TestHub) {
 #[tokio::test]
 async fn a_graceful_stop_hands_its_bots_over_at_once() {
     let Some(mut nodes) = Nodes::start().await else { return };
-    stop(&mut nodes.first).await;
+    stop_node(&mut nodes.first).await;
     nodes.end_with_a_takeover(Duration::ZERO).await;
 }
 
@@ -129,4 +129,95 @@ async fn a_bot_stays_online_when_its_node_dies_and_another_one_takes_it() {
         (health.bot.status == BotStatus::Online && health.since > before).then_some(())
     })
     .await;
+}
+
+/// Bots whose work has ended do not wait for one with a receiver that does not respond, neither when they are handed over
+/// nor when their node stops; and a stop takes the drain time once.
+#[tokio::test]
+async fn a_stop_releases_each_bot_as_soon_as_its_own_work_has_ended() {
+    let Some(server) = postgres::server() else { return };
+    let (store, receiver) = (server.create_database().await, Receiver::new());
+    let first = TestHub::builder().store(store.clone()).receiver("receiver.test", &receiver).start().await;
+    let ada = first.register("ada").await;
+    let (slow, quick) = (first.bind(&ada).await, first.bind(&ada).await);
+    let others = [first.bind(&ada).await.id, first.bind(&ada).await.id];
+    let webhook = WebhookUpdate { url: "http://receiver.test/hook".to_owned(), ..WebhookUpdate::default() };
+    first.webhook_channel(&ada, slow.id, "slow", webhook).await;
+    let own = until("the first node holds the bot", async || holder(&first, slow.id).await).await;
+    let mut second = first.another().seed(2).start().await;
+    for bot in others {
+        first
+            .advance_until("the second node has its share", Duration::from_secs(1), async || {
+                holder(&second, bot).await.filter(|holder| *holder != own)
+            })
+            .await;
+    }
+    receiver.hold();
+    first.say(&slow, "question");
+    first.until("it is on its way", async || (!receiver.requests().is_empty()).then_some(())).await;
+    let (clock, drain) = (first.clock().clone(), first.hub().context().config.drain);
+    let mut stop = pin!(first.hub().shutdown());
+    until("the second node holds the bot without work", async || {
+        assert!(futures_util::poll!(stop.as_mut()).is_pending());
+        holder(&second, quick.id).await.filter(|holder| *holder != own)
+    })
+    .await;
+    assert_eq!(holder(&second, slow.id).await, Some(own.clone()), "its work has not ended");
+    clock.advance(drain);
+    until("the first node has stopped", async || futures_util::poll!(stop.as_mut()).is_ready().then_some(()))
+        .await;
+    until("the second node holds all bots", async || {
+        holder(&second, slow.id).await.filter(|holder| *holder != own)
+    })
+    .await;
+    stop_node(&mut second).await;
+    server.drop_database(&store).await;
+}
+
+/// A bot of a network that no node has is left alone, and says so.
+#[tokio::test]
+async fn a_bot_whose_network_no_node_has_says_so() {
+    let hub = World::builder().open().await;
+    let bot = BotId::from_u128(7);
+    hub.sql(format!(
+        "INSERT INTO bots (id, owner_id, name, network, status, status_since, wx_id, owner_user_id, credentials,
+            credentials_rev, cursor, config_rev, lease_fence, created_at)
+        SELECT '{bot}', users.id, 'Shop', 'pigeons', 'online', 0, 'wx', 'ann', '', 0, '', 0, 0, 0 FROM users"
+    ))
+    .await;
+    hub.hub.start().await.unwrap();
+    let record = hub
+        .until("its status shows it", async || {
+            let mut read = hub.hub.context().store.read().await.unwrap();
+            let found = read.bots().find(None, bot).await.unwrap().unwrap();
+            (found.status == BotStatus::Error).then_some(found)
+        })
+        .await;
+    assert_eq!(record.status_reason.as_deref(), Some("no node of this hub has the network pigeons"));
+    assert_eq!(record.lease_owner, None, "no node has taken it");
+}
+
+/// The clock of the machine is months behind the clock of the database here.
+#[tokio::test]
+async fn requests_are_signed_by_the_clock_that_all_nodes_share() {
+    let Some(server) = postgres::server() else { return };
+    let (store, receiver) = (server.create_database().await, Receiver::new());
+    let mut node = TestHub::builder().store(store.clone()).receiver("receiver.test", &receiver).start().await;
+    let ada = node.register("ada").await;
+    let bot = node.bind(&ada).await;
+    let webhook = WebhookUpdate { url: "http://receiver.test/hook".to_owned(), ..WebhookUpdate::default() };
+    let channel = node.webhook_channel(&ada, bot.id, "signed", webhook).await;
+    node.say(&bot, "question");
+    let request = node.until("it arrives", async || receiver.requests().pop()).await;
+    let signed_at = request.headers()["webhook-timestamp"].to_str().unwrap().parse::<i64>().unwrap();
+    let now = node.hub().context().store.now().as_seconds();
+    assert!(now - node.clock().now().as_seconds() > 86_400, "the clocks differ");
+    assert!((now - signed_at).abs() < 3_600, "{signed_at} is not about {now}");
+    let trace = node.trace(&ada, bot.id, channel, TraceStatus::Ok).await;
+    assert!(trace.duration_ms < 3_600_000, "{} ms", trace.duration_ms);
+    for step in &trace.steps {
+        assert!((now - step.started_at.as_seconds()).abs() < 3_600, "{step:?}");
+    }
+    stop_node(&mut node).await;
+    server.drop_database(&store).await;
 }

@@ -19,7 +19,8 @@ use hub_core::{
 use super::{
     deliveries::finished,
     scene::{
-        HOSTILE_TEXTS, accept_one, add_channel, batch, message, scope, stage, step_reasons, taken, with_ai,
+        HOSTILE_TEXTS, accept_one, add_channel, batch, entry, message, scope, stage, step_reasons, taken,
+        with_ai,
     },
 };
 use crate::support::database::{Db, START};
@@ -163,7 +164,7 @@ async fn an_old_fence_stores_nothing(db: &Db) {
     let on = stage(db).await;
     let late = START + Duration::from_secs(31);
     let node = db.ids.next();
-    let taken_over = commit!(db, |tx| tx.leases().acquire(node, "", late, late, 1).await).unwrap();
+    let taken_over = commit!(db, |tx| tx.leases().acquire(&entry(node), late, late, 1).await).unwrap();
     assert_eq!(taken_over.len(), 1);
     let (sleeper, _) = taken(db, message(db, on.bot, "ann", "1", "late"), on.channel, on.lease.fence);
     let accepted = db.store.accept(batch(&on.lease, Some("late"), vec![sleeper])).await.unwrap();

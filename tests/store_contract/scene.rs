@@ -14,7 +14,7 @@ use hub_core::{
         inbox::{
             Accept, AcceptMessage, AcceptRoute, Accepted, ContactUpdate, MessageRow, NewDelivery, Taken,
         },
-        leases::Lease,
+        leases::{Lease, NodeEntry},
         outbox::{NewOutbound, NewPart},
         traces::{NewTrace, TraceUpdate},
     },
@@ -87,11 +87,16 @@ pub async fn add_channel(db: &Db, bot_id: BotId, name: &str) -> ChannelId {
     id
 }
 
+/// A node with the network of all bots here.
+pub fn entry(id: NodeId) -> NodeEntry {
+    NodeEntry { id, name: String::new(), networks: vec!["sim".to_owned()] }
+}
+
 /// Takes the lease of every bot that no one holds.
 pub async fn lease(db: &Db) -> (NodeId, BTreeMap<BotId, Lease>) {
     let node: NodeId = db.ids.next();
     let until = START + Duration::from_secs(30);
-    let leases = commit!(db, |tx| tx.leases().acquire(node, "", START, until, 100).await).unwrap();
+    let leases = commit!(db, |tx| tx.leases().acquire(&entry(node), START, until, 100).await).unwrap();
     (node, leases.into_iter().map(|lease| (lease.bot_id, lease)).collect())
 }
 

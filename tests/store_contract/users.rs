@@ -10,7 +10,7 @@ use hub_core::{
     store::{accounts::SessionRow, users::Guarded},
 };
 
-use super::scene;
+use super::scene::{self, entry};
 use crate::support::database::{Db, START};
 
 contract!("users": {
@@ -253,7 +253,7 @@ async fn bots_of_a_disabled_user_rest_until_they_are_back(db: &Db) {
     let node: NodeId = db.ids.next();
     let until = START + Duration::from_secs(30);
     let acquire = async || {
-        let taken = commit!(db, |tx| tx.leases().acquire(node, "n", START, until, 10).await).unwrap();
+        let taken = commit!(db, |tx| tx.leases().acquire(&entry(node), START, until, 10).await).unwrap();
         let mut bots: Vec<BotId> = taken.into_iter().map(|lease| lease.bot_id).collect();
         bots.sort();
         bots
@@ -263,7 +263,7 @@ async fn bots_of_a_disabled_user_rest_until_they_are_back(db: &Db) {
     let mut rested = commit!(db, |tx| tx.users().rest_bots(ada, START).await).unwrap();
     rested.sort();
     assert_eq!(rested, [online, expired]);
-    let held = commit!(db, |tx| tx.leases().renew(node, until).await).unwrap();
+    let held = commit!(db, |tx| tx.leases().renew(&entry(node), until).await).unwrap();
     assert_eq!(
         held.iter().map(|lease| lease.bot_id).collect::<Vec<_>>(),
         [other],

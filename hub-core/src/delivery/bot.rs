@@ -196,7 +196,7 @@ impl BotWork {
         // What panics again and again does so once a second.
         self.ctx.clock.sleep(RESTART_PAUSE).await;
         while !self.is_node_stopping() {
-            match self.ctx.store.give_up_lease(&self.lease).await {
+            match self.ctx.store.give_up_leases(vec![self.lease.clone()]).await {
                 Ok(()) => break,
                 Err(error) => self.report("a lease could not be released", &error),
             }

@@ -23,7 +23,7 @@ pub(super) struct Bots {
     /// Bots whose backlog could not be read, or that have deliveries of which it is unknown who holds them.
     uncertain: Mutex<BTreeSet<BotId>>,
     /// Bots that are being handed over to another node.
-    moving: Mutex<HashSet<BotId>>,
+    moving: Mutex<BTreeMap<BotId, Arc<BotWork>>>,
     /// Bots that violated an invariant: nothing runs for them on this node until its next start.
     stopped: Mutex<HashSet<BotId>>,
 }
@@ -40,16 +40,28 @@ impl Bots {
     /// Whether a bot is worked for, being handed over, or stopped.
     pub(super) fn is_known(&self, id: BotId) -> bool {
         self.held.read().unwrap_or_else(PoisonError::into_inner).contains_key(&id)
-            || self.moving().contains(&id)
+            || self.moving().contains_key(&id)
             || self.is_stopped(id)
     }
 
-    /// Removes this many bots, to be handed over to another node.
-    pub(super) fn move_away(&self, count: usize) -> Vec<Arc<BotWork>> {
+    /// Removes this many bots of a network, to be handed over to another node.
+    pub(super) fn move_away(&self, network: &str, count: usize) -> Vec<Arc<BotWork>> {
         let mut held = self.write();
-        let moved: Vec<_> = std::iter::from_fn(|| held.pop_last()).take(count).map(|(_, bot)| bot).collect();
-        self.moving().extend(moved.iter().map(|bot| bot.lease.bot_id));
+        let of_network = held.values().rev().filter(|bot| bot.network.name() == network).take(count);
+        let moved: Vec<_> = of_network.cloned().collect();
+        let mut moving = self.moving();
+        for bot in &moved {
+            held.remove(&bot.lease.bot_id);
+            moving.insert(bot.lease.bot_id, Arc::clone(bot));
+        }
         moved
+    }
+
+    /// The bots whose leases this node holds, those that are being handed over included.
+    pub(super) fn leased(&self) -> Vec<Arc<BotWork>> {
+        let mut leased = self.all();
+        leased.extend(self.moving().values().cloned());
+        leased
     }
 
     /// Notes that bots were handed over.
@@ -65,7 +77,7 @@ impl Bots {
         self.moving().is_empty()
     }
 
-    fn moving(&self) -> MutexGuard<'_, HashSet<BotId>> {
+    fn moving(&self) -> MutexGuard<'_, BTreeMap<BotId, Arc<BotWork>>> {
         self.moving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -9,7 +9,7 @@
 //! 6. `outbox`: replies and sends go to the network, in order per person.
 //!
 //! `supervisor` creates these parts, each with what it needs, and runs them for the `bots` whose leases the node
-//! holds. What is not in memory is in the store: `backlog` loads it, whatever the reason it was left there.
+//! holds; `handover` gives these leases away. What is not in memory is in the store: `backlog` loads it, whatever the reason it was left there.
 //!
 //! In addition, `apps` delivers events to installed apps from the store, independently; sockets of apps [pull them
 //! from there](crate::apps::sockets), and `tools` calls apps for models.
@@ -23,6 +23,7 @@ mod bot;
 mod bots;
 pub(crate) mod channels;
 mod conclusion;
+mod handover;
 mod hints;
 mod hooks;
 mod inbox;

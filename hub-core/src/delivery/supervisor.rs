@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt, future::join_all, stream};
+use futures_util::{StreamExt, stream};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::{
@@ -37,14 +37,13 @@ use crate::{
     channels::log,
     context::Context,
     counters::Load,
-    error::Result,
-    id::{BotId, NodeId},
+    error::{Error, Result},
+    id::BotId,
     invariants::invariant,
     revocation,
     store::{
-        Store,
         due::Reading,
-        leases::{Extended, Lease},
+        leases::{Extended, Lease, NodeEntry},
     },
     tasks::Tasks,
     time::Watched,
@@ -56,21 +55,22 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Bots taken over in one round. Each round reads all bots of the node, so smaller ones cost more; each has to end well
 /// before the lease does.
 const MAX_ACQUIRED: u32 = 500;
-/// Bots handed over to other nodes in one round.
-const MAX_MOVED: usize = 100;
-/// Pause after a handover that could not be stored.
-const HANDOVER_PAUSE: Duration = Duration::from_secs(1);
+/// How long a node that stops waits for the commit that releases its leases.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The smallest difference between this machine's clock and the database's that is reported.
+const CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
 /// Bots that are taken over at the same time. Each reads with one connection to the database.
 const MAX_CONCURRENT_TAKEOVERS: usize = 4;
 
 /// Holds this node's leases and runs the work for their bots.
 #[derive(Debug)]
 pub struct Supervisor {
-    ctx: WorkContext,
-    node: NodeId,
-    tasks: Tasks,
-    bots: Arc<Bots>,
-    queue: Arc<Queue>,
+    pub(super) ctx: WorkContext,
+    /// This node as it shows itself to the others.
+    pub(super) entry: NodeEntry,
+    pub(super) tasks: Tasks,
+    pub(super) bots: Arc<Bots>,
+    pub(super) queue: Arc<Queue>,
     shared_clock: Arc<SharedClock>,
     backlog: Arc<Backlog>,
     inbox: Arc<Inbox>,
@@ -85,7 +85,7 @@ impl Supervisor {
     /// What the store returns when the leases of a dead predecessor cannot be voided.
     pub async fn start(ctx: Context, tasks: Tasks) -> Result<Arc<Self>> {
         let supervisor = Self::start_work(ctx.for_work(), tasks).await?;
-        let (node, tasks) = (supervisor.node, &supervisor.tasks);
+        let (node, tasks) = (supervisor.entry.id, &supervisor.tasks);
         retention::start(&ctx, tasks);
         revocation::start(&ctx, tasks);
         tally::start(&ctx, node, tasks);
@@ -120,7 +120,7 @@ impl Supervisor {
         });
         let router = Router {
             ids: ctx.ids.clone(),
-            clock: clock.clone(),
+            store: Arc::clone(store),
             sealer: ctx.sealer.clone(),
             live: ctx.node.live.clone(),
         };
@@ -140,19 +140,16 @@ impl Supervisor {
             conclusion: Conclusion::new(ctx.clone(), Arc::clone(&shared_clock)),
             ctx: ctx.clone(),
         });
-        let node = ctx.ids.next();
+        let mut networks: Vec<String> = ctx.networks.keys().cloned().collect();
+        networks.sort_unstable();
+        let entry = NodeEntry { id: ctx.ids.next(), name: ctx.config.node_name.clone(), networks };
         let validity = Arc::new(Watched::new(Validity::of(ctx.config.lease, clock)));
         let supervisor =
-            Arc::new(Self { ctx, node, tasks, bots, queue, shared_clock, backlog, inbox, validity });
+            Arc::new(Self { ctx, entry, tasks, bots, queue, shared_clock, backlog, inbox, validity });
         let (clock, this) = (&supervisor.ctx.clock, Arc::clone(&supervisor));
         supervisor.tasks.supervise("lease supervisor", clock.clone(), move || Arc::clone(&this).supervise());
         supervisor.tasks.supervise("delivery worker", clock.clone(), move || Arc::clone(&worker).work());
         Ok(supervisor)
-    }
-
-    /// Notifies other nodes that this one released its leases; after [`stop`](Self::stop).
-    pub async fn announce_release(&self, store: &Store) {
-        hints::announce_release(store, self.node).await;
     }
 
     /// What this node works on now.
@@ -169,20 +166,18 @@ impl Supervisor {
         self.bots.is_empty() || self.validity.get().holds(&self.ctx.clock)
     }
 
-    /// Ends every bot's tasks, then releases the leases so that another node need not wait until they expire. What is
-    /// in flight has ended before.
+    /// Releases the leases that are left, so that another node need not wait until they expire. The tasks were asked to
+    /// stop before, and had the drain time for it: the work of most bots has ended, and their leases are released.
     pub async fn stop(&self) {
-        let bots = self.bots.remove(|_| true);
-        for bot in &bots {
-            bot.tasks.stop();
-        }
-        for bot in &bots {
-            if !bot.tasks.wait(&self.ctx.clock, self.ctx.config.drain).await {
-                tracing::warn!(bot_id = %bot.lease.bot_id, "work for a bot did not end in time");
+        let store = &self.ctx.store;
+        let release = async {
+            match store.release_leases(self.entry.id).await {
+                Ok(()) => store.announce_release(self.entry.id).await,
+                Err(error) => tracing::warn!(%error, "leases could not be released; they will expire"),
             }
-        }
-        if let Err(error) = self.ctx.store.release_leases(self.node).await {
-            tracing::warn!(%error, "leases could not be released; they will expire");
+        };
+        if self.ctx.clock.timeout(RELEASE_TIMEOUT, release).await.is_none() {
+            tracing::warn!("leases could not be released in time; they will expire");
         }
     }
 
@@ -214,7 +209,7 @@ impl Supervisor {
             }
             tokio::select! {
                 biased;
-                () = self.tasks.stop_token().cancelled() => return,
+                () = self.tasks.stop_token().cancelled() => return self.drain().await,
                 () = self.ctx.clock.sleep_until(poll_at.min(renew_at)) => {}
                 received = hints.recv() => match received.map(|received| received.hint) {
                     Ok(Hint::Bot(id)) => self.refresh(id).await,
@@ -252,50 +247,42 @@ impl Supervisor {
         bot.reload_channels().await
     }
 
-    /// Moves due times along with the shared clock, extends our leases, stops what is no longer ours, takes free
-    /// ones; `true` when more bots may be free.
+    /// Extends our leases, stops what is no longer ours, takes free ones; `true` when more bots may be free.
     async fn renew(&self) -> Result<bool> {
-        let lease = self.ctx.config.lease;
-        let (before, validity) = (self.shared_clock.followed(), Validity::of(lease, &self.ctx.clock));
-        let name = &self.ctx.config.node_name;
-        let Extended { held, is_full, followed, step, surplus } =
-            self.ctx.store.extend_leases(self.node, name, lease, before, MAX_ACQUIRED).await?;
-        if let Some(step) = step {
-            tracing::warn!(by_ms = step.by(), "the clock was set; due times are moved along");
-            self.ctx.node.wake.hint(Hint::Released);
-        }
-        self.shared_clock.follow(followed);
-        self.hold(held, validity).await;
+        let Extended { held, is_full, surplus, unserved, .. } =
+            self.extend(&self.entry, MAX_ACQUIRED).await?;
+        self.take_over_new(held).await;
         self.share(surplus);
+        for bot in unserved {
+            bot::store_status(&self.ctx, &bot.lease, BotStatus::Error, Some(bot.reason())).await?;
+        }
         Ok(is_full)
     }
 
-    /// Hands bots over that are beyond this node's share, so that all nodes have about as many. Their work ends first: no
-    /// message is attempted twice for it.
-    fn share(&self, surplus: Vec<(NodeId, usize)>) {
-        // One handover at a time, since the bots of the last one still count as ours.
-        if surplus.is_empty() || !self.bots.are_all_staying() {
-            return;
+    /// Moves due times along with the shared clock, extends our leases, takes up to `take` free ones, and stops what is
+    /// no longer ours.
+    pub(super) async fn extend(&self, entry: &NodeEntry, take: u32) -> Result<Extended> {
+        let lease = self.ctx.config.lease;
+        let (before, validity) = (self.shared_clock.followed(), Validity::of(lease, &self.ctx.clock));
+        let extended = self.ctx.store.extend_leases(entry, lease, before, take).await?;
+        if let Some(step) = extended.step {
+            tracing::warn!(by_ms = step.by(), "the clock was set; due times are moved along");
+            self.ctx.node.wake.hint(Hint::Released);
         }
-        let mut left = MAX_MOVED;
-        for (to, count) in surplus {
-            let moved = self.bots.move_away(count.min(left));
-            left -= moved.len();
-            // Bots that nothing runs for, as after a violated invariant, stay here.
-            if moved.is_empty() {
-                return;
-            }
-            let (ctx, bots, queue) = (self.ctx.clone(), Arc::clone(&self.bots), Arc::clone(&self.queue));
-            let stop = self.tasks.stop_token().clone();
-            self.tasks.spawn("handover of bots", async move {
-                // A node that ends releases all its leases.
-                stop.run_until_cancelled(hand_over(&ctx, &bots, &queue, moved, to)).await;
-            });
+        self.shared_clock.follow(extended.followed);
+        let ahead_ms = extended.followed.reading.ahead_ms(&self.ctx.clock);
+        if Duration::from_millis(ahead_ms.unsigned_abs()) > CLOCK_DIFFERENCE {
+            tracing::warn!(
+                ahead_ms,
+                "the clock of this machine differs from the clock of the database; set it"
+            );
         }
+        self.keep(&extended.held, validity);
+        Ok(extended)
     }
 
-    /// Makes the running bots equal to the held leases.
-    async fn hold(&self, held: Vec<Lease>, validity: Validity) {
+    /// Stops the work for bots that are not held any more; the lease over the others is valid for so long.
+    fn keep(&self, held: &[Lease], validity: Validity) {
         let fences: HashMap<BotId, i64> = held.iter().map(|lease| (lease.bot_id, lease.fence)).collect();
         for bot in self.bots.remove(|bot| fences.get(&bot.lease.bot_id) != Some(&bot.lease.fence)) {
             let (bot_id, before) = (bot.lease.bot_id, bot.lease.fence);
@@ -307,6 +294,10 @@ impl Supervisor {
             self.queue.forget(|job| job.bot_id == bot_id && job.fence == before);
         }
         self.validity.set(validity);
+    }
+
+    /// Starts the work for the held bots that nothing runs for.
+    async fn take_over_new(&self, held: Vec<Lease>) {
         let is_new = |lease: &Lease| !self.bots.is_known(lease.bot_id);
         let new: Vec<Lease> = held.into_iter().filter(is_new).collect();
         if self.ctx.store.is_shared() && new.iter().any(|lease| lease.fence > 1) {
@@ -325,10 +316,8 @@ impl Supervisor {
     async fn take_over(&self, lease: &Lease) -> Result<()> {
         let work = self.ctx.store.work(lease).await?;
         let Some(work) = work else { return Ok(()) };
-        let Some(network) = self.ctx.networks.get(&work.network).cloned() else {
-            let reason = format!("this hub has no network called {}", work.network);
-            return bot::store_status(&self.ctx, lease, BotStatus::Error, Some(reason)).await;
-        };
+        let network = self.ctx.networks.get(&work.network).cloned();
+        let network = network.ok_or_else(|| Error::internal(format!("no network {}", work.network)))?;
         // What was stored under a clock that is ahead of ours stays before what follows.
         if let Some(id) = work.last_message_id {
             self.ctx.ids.advance_past(id);
@@ -372,10 +361,10 @@ impl Supervisor {
         }
         // Another node was stopped or is dead.
         let now = self.ctx.store.now();
-        if self.ctx.store.is_shared() && self.ctx.store.any_free_bot(now).await? {
+        if self.ctx.store.is_shared() && self.ctx.store.any_free_bot(&self.entry.networks, now).await? {
             self.renew().await?;
         }
-        let (deliveries, outbox) = self.ctx.store.with_work(self.node, self.ctx.store.now()).await?;
+        let (deliveries, outbox) = self.ctx.store.with_work(self.entry.id, self.ctx.store.now()).await?;
         // After what may fail, so that none is forgotten.
         let deliveries: BTreeSet<BotId> = deliveries.into_iter().chain(self.bots.take_uncertain()).collect();
         for bot in deliveries.into_iter().filter_map(|id| self.bots.get(id)) {
@@ -386,24 +375,4 @@ impl Supervisor {
         }
         Ok(())
     }
-}
-
-/// Ends the work for bots, then gives their leases to another node.
-async fn hand_over(ctx: &WorkContext, bots: &Bots, queue: &Queue, moved: Vec<Arc<BotWork>>, to: NodeId) {
-    for bot in &moved {
-        bot.tasks.stop();
-    }
-    // What does not end in time is fenced, and attempted again by the other node.
-    join_all(moved.iter().map(|bot| bot.tasks.wait(&ctx.clock, ctx.config.drain))).await;
-    queue.forget(|job| moved.iter().any(|bot| bot.lease.bot_id == job.bot_id));
-    let leases: Vec<Lease> = moved.iter().map(|bot| bot.lease.clone()).collect();
-    // Their work cannot go on here: deliveries count as held in memory until the fence grows.
-    while let Err(error) = ctx.store.hand_over(leases.clone(), to).await {
-        tracing::warn!(%error, "bots could not be handed over; retrying");
-        ctx.clock.sleep(HANDOVER_PAUSE).await;
-    }
-    tracing::info!(bots = moved.len(), %to, "bots were handed over to another node");
-    bots.moved(&moved);
-    // The other node learns of them, and this one whether there are more.
-    ctx.node.wake.hint(Hint::Released);
 }

@@ -13,6 +13,7 @@ use std::{
 use async_trait::async_trait;
 use futures_util::FutureExt;
 
+use super::hints;
 use crate::{
     app_status::notify_status,
     context::Context,
@@ -30,7 +31,7 @@ use crate::{
         deliveries::{Finished, JobRow},
         due::Followed,
         inbox::{Accept, Accepted},
-        leases::{self, Extended, Lease, WorkRow},
+        leases::{self, Extended, Lease, NodeEntry, WorkRow},
         media::{MediaRow, SettledMedia},
         outbox::NewOutbound,
         sending::{Begun, OpenItem, Permit, Settled},
@@ -41,6 +42,8 @@ use crate::{
 
 /// Files with the same MD5 whose keys are tried on a new one.
 const MAX_EARLIER_KEYS: u32 = 3;
+/// Bots without a node that can work for them whose status is set in one round.
+const MAX_UNSERVED: u32 = 100;
 
 /// The store as the workers see it. Every write returns `UNAVAILABLE` if its commit failed, or may have failed; a
 /// write rejected because of its content has another code.
@@ -51,18 +54,19 @@ pub trait WorkStore: FileStore {
 
     async fn void_leases(&self) -> Result<()>;
     async fn release_leases(&self, node: NodeId) -> Result<()>;
-    /// Gives one lease back, as if its holder had died.
-    async fn give_up_lease(&self, lease: &Lease) -> Result<()>;
+    /// Gives leases back, as if their holder had died.
+    async fn give_up_leases(&self, leases: Vec<Lease>) -> Result<()>;
+    /// Notifies other nodes that this one gave leases back: they need not wait for their next poll.
+    async fn announce_release(&self, node: NodeId);
     /// Gives bots to another node, or to none if that one is dead. May be repeated.
     async fn hand_over(&self, leases: Vec<Lease>, to: NodeId) -> Result<()>;
-    /// Whether a bot has no holder.
-    async fn any_free_bot(&self, now: Timestamp) -> Result<bool>;
+    /// Whether a bot of these networks has no holder.
+    async fn any_free_bot(&self, networks: &[String], now: Timestamp) -> Result<bool>;
     /// Moves due times along with a step of the shared clock since `before`, extends the leases of a node, then takes
-    /// up to `take` free bots.
+    /// up to `take` free bots of its networks.
     async fn extend_leases(
         &self,
-        node: NodeId,
-        name: &str,
+        node: &NodeEntry,
         lease: Duration,
         before: Option<Followed>,
         take: u32,
@@ -187,9 +191,12 @@ impl WorkStore for Store {
         self.write(move |tx| async move { tx.leases().release(node).await }.boxed()).await
     }
 
-    async fn give_up_lease(&self, lease: &Lease) -> Result<()> {
-        let lease = lease.clone();
-        self.write(move |tx| async move { tx.leases().give_up(&lease).await }.boxed()).await
+    async fn give_up_leases(&self, leases: Vec<Lease>) -> Result<()> {
+        self.write(move |tx| async move { tx.leases().give_up(&leases).await }.boxed()).await
+    }
+
+    async fn announce_release(&self, node: NodeId) {
+        hints::announce_release(self, node).await;
     }
 
     async fn hand_over(&self, leases: Vec<Lease>, to: NodeId) -> Result<()> {
@@ -199,24 +206,24 @@ impl WorkStore for Store {
 
     async fn extend_leases(
         &self,
-        node: NodeId,
-        name: &str,
+        node: &NodeEntry,
         lease: Duration,
         before: Option<Followed>,
         take: u32,
     ) -> Result<Extended> {
-        let (name, clock) = (name.to_owned(), self.clock().clone());
+        let (node, clock) = (node.clone(), self.clock().clone());
         let extended = self.write(move |tx| {
             async move {
                 let (followed, step) = tx.due().follow_clock(before, &clock).await?;
                 let (now, until) = (followed.reading.wall, followed.reading.wall + lease);
                 // Our own first: a lease that expired while this process slept, and that no node took, is extended.
-                let mut held = tx.leases().renew(node, until).await?;
-                let taken = tx.leases().acquire(node, &name, now, until, take).await?;
+                let mut held = tx.leases().renew(&node, until).await?;
+                let taken = tx.leases().acquire(&node, now, until, take).await?;
                 let is_full = taken.len() >= take as usize;
                 held.extend(taken);
-                let surplus = leases::surplus(node, &tx.leases().shares(now).await?);
-                Ok(Extended { held, is_full, followed, step, surplus })
+                let surplus = leases::surplus(node.id, &tx.leases().shares(now).await?);
+                let unserved = tx.leases().unserved(now, MAX_UNSERVED).await?;
+                Ok(Extended { held, is_full, followed, step, surplus, unserved })
             }
             .boxed()
         });
@@ -225,8 +232,8 @@ impl WorkStore for Store {
         Ok(extended)
     }
 
-    async fn any_free_bot(&self, now: Timestamp) -> Result<bool> {
-        self.read().await?.leases().any_free(now).await
+    async fn any_free_bot(&self, networks: &[String], now: Timestamp) -> Result<bool> {
+        self.read().await?.leases().any_free(networks, now).await
     }
 
     async fn work(&self, lease: &Lease) -> Result<Option<WorkRow>> {

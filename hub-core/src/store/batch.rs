@@ -8,9 +8,9 @@ use std::{panic::AssertUnwindSafe, sync::Arc};
 use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
+    clock::StoreClock,
     deliveries::{self, Finished},
     direct::Written,
-    due::StoreClock,
     fault::{classify, is_fatal, is_outage},
     inbox::{self, Accept, Accepted},
     sending::{self, Begun, Permit, Settled},

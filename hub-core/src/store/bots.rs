@@ -93,8 +93,8 @@ macro_rules! select_bot {
     ($rest:literal) => {
         concat!(
             "SELECT b.id, b.owner_id, b.name, b.network, b.status, b.status_reason, b.status_since, b.wx_id,
-                b.owner_user_id, b.last_inbound_at, b.last_poll_at, b.last_error, b.lease_owner, b.lease_name,
-                COALESCE(n.lease_until, 0) AS lease_until, b.created_at, c.window_opened_at AS opened_at,
+                b.owner_user_id, b.last_inbound_at, b.last_poll_at, b.last_error, b.lease_owner,
+                NULLIF(n.name, '') AS lease_name, COALESCE(n.lease_until, 0) AS lease_until, b.created_at, c.window_opened_at AS opened_at,
                 COALESCE(c.window_sends, 0) AS sends, c.window_closed AS closed
              FROM bots AS b
              LEFT JOIN nodes AS n ON n.id = b.lease_owner

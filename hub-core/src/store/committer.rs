@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use super::{
     backend::Backend,
     batch::{commit, copy_of, end_direct, execute, refuse},
+    clock::StoreClock,
     direct::{self, Direct, Plain},
-    due::StoreClock,
     fault::is_fatal,
     writer::{Command, ENOUGH_ROWS, Inbox, PROBE_INTERVAL, boxed},
 };

@@ -8,13 +8,7 @@
 //! recognised by its distance: no schedule of the hub waits longer than [`LONGEST_WAIT`], so that what is further
 //! ahead counts as due.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-    time::Duration,
-};
+use std::time::Duration;
 
 use super::{
     conn::{Conn, sql},
@@ -99,49 +93,14 @@ impl Reading {
         Some(self.change_to(next)).filter(|step| !step.is_drift())
     }
 
+    /// By how many milliseconds this machine's wall clock is ahead of the clock that was read; negative when it is behind.
+    pub(crate) fn ahead_ms(self, machine: &Clock) -> i64 {
+        self.change_to(Self { at: machine.instant(), wall: machine.now() }).by()
+    }
+
     fn change_to(self, next: Self) -> Step {
         let within = next.at.since(self.at);
         Step { expected: self.wall + within, now: next.wall, within }
-    }
-}
-
-/// The database has no clock, or it was not read yet.
-const UNSYNCED: i64 = i64::MIN;
-
-/// The clock that all nodes of a database share.
-#[derive(Debug, Clone)]
-pub(super) struct StoreClock {
-    machine: Clock,
-    /// What the database's clock shows beyond our monotonic clock, in milliseconds: nodes compare due times and
-    /// leases by the clock they share, and a step of this machine's wall clock changes nothing. [`UNSYNCED`] until
-    /// measured, and on SQLite.
-    offset: Arc<AtomicI64>,
-}
-
-impl StoreClock {
-    pub(super) fn new(machine: Clock) -> Self {
-        Self { machine, offset: Arc::new(AtomicI64::new(UNSYNCED)) }
-    }
-
-    /// The clock of the process.
-    pub(super) const fn machine(&self) -> &Clock {
-        &self.machine
-    }
-
-    pub(super) fn now(&self) -> Timestamp {
-        match self.offset.load(Ordering::Relaxed) {
-            UNSYNCED => self.machine.now(),
-            offset => Timestamp::from_millis(self.machine.instant().as_millis() + offset),
-        }
-    }
-
-    pub(super) fn read(&self) -> Reading {
-        Reading { at: self.machine.instant(), wall: self.now() }
-    }
-
-    /// Goes by this reading from now on.
-    pub(super) fn set(&self, Reading { at, wall }: Reading) {
-        self.offset.store(wall.as_millis() - at.as_millis(), Ordering::Relaxed);
     }
 }
 
@@ -320,6 +279,18 @@ mod tests {
         assert_eq!(forward.apply(NOW + HOUR * 25), NOW + HOUR * 25, "stored after the step");
         let since = NOW + HOUR * 24 - SECOND;
         assert_eq!(forward.apply(since), since, "stored between the step and its discovery");
+    }
+
+    #[test]
+    fn a_reading_tells_by_how_much_a_machine_is_ahead_of_the_shared_clock() {
+        let manual = ManualClock::new(NOW);
+        let machine = Clock::from(manual.clone());
+        let reading = |wall| Reading { at: machine.instant(), wall };
+        let (same, behind) = (reading(NOW), reading(NOW - HOUR));
+        manual.advance(SECOND * 4);
+        assert_eq!((same.ahead_ms(&machine), behind.ahead_ms(&machine)), (0, 3_600_000));
+        manual.set(NOW - HOUR * 2);
+        assert_eq!(same.ahead_ms(&machine), -7_204_000);
     }
 
     #[test]

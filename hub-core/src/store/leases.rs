@@ -9,7 +9,7 @@ use hub_macros::FromRow;
 use serde::Serialize;
 
 use super::{
-    conn::{Conn, sql},
+    conn::{Conn, dialect, sql},
     due::{Followed, LONGEST_WAIT, Step},
 };
 use crate::{
@@ -20,6 +20,11 @@ use crate::{
     text::json,
     time::Timestamp,
 };
+
+mod shares;
+
+pub(crate) use shares::surplus;
+pub use shares::{Share, Surplus};
 
 /// Statements about leases, on a lent connection.
 #[derive(Debug)]
@@ -35,6 +40,37 @@ pub struct Lease {
     pub fence: i64,
 }
 
+/// A node as it shows itself to the others when it extends its lease.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeEntry {
+    /// Its id.
+    pub id: NodeId,
+    /// Its configured name; may be empty.
+    pub name: String,
+    /// The networks for which it takes bots; none once it stops.
+    pub networks: Vec<String>,
+}
+
+/// A free bot that no living node can work for.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+#[row(table = "bots")]
+pub struct Unserved {
+    /// The bot, under the fence of its last holder.
+    #[row(flatten)]
+    pub lease: Lease,
+    /// The network that no living node has.
+    pub network: String,
+}
+
+impl Unserved {
+    const REASON: &str = "no node of this hub has the network ";
+
+    /// The reason of the status that the bot gets.
+    pub fn reason(&self) -> String {
+        format!("{}{}", Self::REASON, self.network)
+    }
+}
+
 /// The leases of a node after a round.
 #[derive(Debug, Clone)]
 pub struct Extended {
@@ -46,23 +82,10 @@ pub struct Extended {
     pub followed: Followed,
     /// A step by which due times were moved.
     pub step: Option<Step>,
-    /// The bots that it has beyond its share: to which node, and how many.
-    pub surplus: Vec<(NodeId, usize)>,
-}
-
-/// The bots that a node has beyond its share of all, given how many each living node has: how many of them go to each
-/// node that lacks some.
-pub(crate) fn surplus(node: NodeId, counts: &[(NodeId, usize)]) -> Vec<(NodeId, usize)> {
-    let all: usize = counts.iter().map(|(_, count)| count).sum();
-    let own = counts.iter().find(|(of, _)| *of == node).map_or(0, |(_, count)| *count);
-    let nodes = counts.len().max(1);
-    let (mut left, share) = (own.saturating_sub(all.div_ceil(nodes)), all / nodes);
-    let lacking = counts.iter().filter(|(of, _)| *of != node).map(|(of, count)| {
-        let moved = share.saturating_sub(*count).min(left);
-        left -= moved;
-        (*of, moved)
-    });
-    lacking.filter(|(_, moved)| *moved > 0).collect()
+    /// The bots that it has beyond its share of each network.
+    pub surplus: Vec<Surplus>,
+    /// Free bots whose status does not show yet that no living node has their network.
+    pub unserved: Vec<Unserved>,
 }
 
 /// The bots that no living node has, after `FROM`; `$1` is the time. `$dead` compares their node with those whose lease
@@ -83,13 +106,38 @@ macro_rules! free_bots {
     };
 }
 
+/// The networks of living nodes, as a list for `IN`; `$1` is the time.
+macro_rules! served_networks {
+    (sqlite) => {
+        "(SELECT x.value FROM nodes n, json_each(n.networks) AS x WHERE n.lease_until > $1)"
+    };
+    (postgres) => {
+        "(SELECT json_array_elements_text(n.networks::json) FROM nodes n WHERE n.lease_until > $1)"
+    };
+}
+
+/// The statement of [`Leases::acquire`], on SQLite and on PostgreSQL.
+const ACQUIRE: [&str; 2] = [
+    concat!(
+        "UPDATE bots SET lease_owner = $2, lease_fence = lease_fence + 1 WHERE id IN (SELECT id FROM ",
+        free_bots!(sqlite),
+        dialect!(sqlite " AND network", in 4),
+        " LIMIT $3) RETURNING id AS bot_id, lease_fence AS fence"
+    ),
+    concat!(
+        "UPDATE bots SET lease_owner = $2, lease_fence = lease_fence + 1 WHERE id IN (SELECT id FROM ",
+        free_bots!(postgres),
+        dialect!(postgres " AND network", in 4),
+        " LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING id AS bot_id, lease_fence AS fence"
+    ),
+];
+
 impl Leases<'_> {
-    /// Takes up to `limit` free bots, for a node and under its configured name, if it has one, and extends the node's
-    /// lease. Bots of disabled users are paused.
+    /// Takes up to `limit` free bots of the node's networks for it, and extends its lease. Bots of disabled users are
+    /// paused.
     pub async fn acquire(
         &mut self,
-        node: NodeId,
-        name: &str,
+        node: &NodeEntry,
         now: Timestamp,
         until: Timestamp,
         limit: u32,
@@ -102,19 +150,8 @@ impl Leases<'_> {
             "SELECT id FROM nodes WHERE lease_until <= $1 ORDER BY id FOR UPDATE";
             now
         )?;
-        let taken = sql!(self.0, all:
-            concat!(
-                "UPDATE bots SET lease_owner = $2, lease_fence = lease_fence + 1, lease_name = NULLIF($4, '')
-                WHERE id IN (SELECT id FROM ", free_bots!(sqlite), " LIMIT $3)
-                RETURNING id AS bot_id, lease_fence AS fence"
-            ),
-            concat!(
-                "UPDATE bots SET lease_owner = $2, lease_fence = lease_fence + 1, lease_name = NULLIF($4, '')
-                WHERE id IN (SELECT id FROM ", free_bots!(postgres), " LIMIT $3 FOR UPDATE SKIP LOCKED)
-                RETURNING id AS bot_id, lease_fence AS fence"
-            );
-            now, node, i64::from(limit), name
-        )?;
+        let taken = sql!(self.0, all: ACQUIRE[0], ACQUIRE[1];
+            now, node.id, i64::from(limit), json(&node.networks))?;
         self.extend(node, until).await?;
         if !dead.is_empty() {
             sql!(self.0, run:
@@ -128,17 +165,35 @@ impl Leases<'_> {
 
     /// Extends the lease of a node, and returns the bots it still has. They are its own until another node takes
     /// them, also when the lease was over.
-    pub async fn renew(&mut self, node: NodeId, until: Timestamp) -> Result<Vec<Lease>> {
+    pub async fn renew(&mut self, node: &NodeEntry, until: Timestamp) -> Result<Vec<Lease>> {
         failpoint!("lease.renew");
         self.extend(node, until).await?;
-        self.held(node).await
+        self.held(node.id).await
     }
 
-    async fn extend(&mut self, node: NodeId, until: Timestamp) -> Result<()> {
+    async fn extend(&mut self, node: &NodeEntry, until: Timestamp) -> Result<()> {
         sql!(self.0, run:
-            "INSERT INTO nodes (id, lease_until) VALUES ($1, $2)
-            ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until";
-            node, until
+            "INSERT INTO nodes (id, lease_until, name, networks) VALUES ($1, $2, $3, $4)
+            ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until, name = excluded.name,
+                networks = excluded.networks";
+            node.id, until, &node.name, json(&node.networks)
+        )
+    }
+
+    /// Up to `limit` free bots whose network no living node has and whose status does not show it yet.
+    pub async fn unserved(&mut self, now: Timestamp, limit: u32) -> Result<Vec<Unserved>> {
+        sql!(self.0, all:
+            concat!(
+                "SELECT id AS bot_id, lease_fence AS fence, network FROM ", free_bots!(sqlite),
+                " AND network NOT IN ", served_networks!(sqlite),
+                " AND NOT (status = 'error' AND COALESCE(status_reason, '') = $2 || network) LIMIT $3"
+            ),
+            concat!(
+                "SELECT id AS bot_id, lease_fence AS fence, network FROM ", free_bots!(postgres),
+                " AND network NOT IN ", served_networks!(postgres),
+                " AND NOT (status = 'error' AND COALESCE(status_reason, '') = $2 || network) LIMIT $3"
+            );
+            now, Unserved::REASON, i64::from(limit)
         )
     }
 
@@ -150,35 +205,38 @@ impl Leases<'_> {
         )
     }
 
-    /// How many bots each living node has; nothing on SQLite, where one node has them all.
-    pub async fn shares(&mut self, now: Timestamp) -> Result<Vec<(NodeId, usize)>> {
+    /// How many bots of each of its networks each living node has; nothing on SQLite, where one node has them all.
+    pub async fn shares(&mut self, now: Timestamp) -> Result<Vec<Share>> {
         if matches!(self.0, Conn::Sqlite(_)) {
             return Ok(Vec::new());
         }
-        let nodes: Vec<NodeId> =
-            sql!(self.0, values: "SELECT id FROM nodes WHERE lease_until > $1 ORDER BY id"; now)?;
+        let nodes: Vec<NodeId> = sql!(self.0, values: "SELECT id FROM nodes WHERE lease_until > $1"; now)?;
         // One node needs no count of its bots.
         if nodes.len() < 2 {
             return Ok(Vec::new());
         }
-        let rows: Vec<(NodeId, i64)> = sql!(self.0, all:
-            "SELECT n.id, (SELECT COUNT(*) FROM bots WHERE lease_owner = n.id)
-            FROM nodes n WHERE n.lease_until > $1 ORDER BY n.id";
+        sql!(self.0, all:
+            "SELECT n.id AS node, x.network, (SELECT COUNT(*) FROM bots b
+                WHERE b.lease_owner = n.id AND b.network = x.network) AS bots
+            FROM nodes n CROSS JOIN LATERAL json_array_elements_text(n.networks::json) AS x (network)
+            WHERE n.lease_until > $1 ORDER BY n.id, x.network";
             now
-        )?;
-        Ok(rows.into_iter().map(|(node, count)| (node, usize::try_from(count).unwrap_or(0))).collect())
+        )
     }
 
-    /// Gives bots to another node, which finds them when it next extends its lease; to none if that node is dead. Those that
-    /// are not held under these leases any more are left alone, so that this may be repeated.
+    /// Gives bots to another node, which finds them when it next extends its lease; to none if that node is dead, or
+    /// does not take bots of their network any more. Those that are not held under these leases any more are left
+    /// alone, so that this may be repeated.
     pub async fn hand_over(&mut self, leases: &[Lease], to: NodeId, now: Timestamp) -> Result<()> {
         sql!(self.0, run:
-            "UPDATE bots SET lease_owner = (SELECT id FROM nodes WHERE id = $2 AND lease_until > $3),
-                lease_fence = lease_fence + 1
+            "UPDATE bots SET lease_fence = lease_fence + 1, lease_owner = (
+                SELECT n.id FROM nodes n WHERE n.id = $2 AND n.lease_until > $3
+                AND bots.network IN (SELECT value FROM json_each(n.networks)))
             FROM (SELECT value->>'bot_id' AS bot_id, value->>'fence' AS fence FROM json_each($1)) AS x
             WHERE bots.id = x.bot_id AND bots.lease_fence = x.fence",
-            "UPDATE bots SET lease_owner = (SELECT id FROM nodes WHERE id = $2 AND lease_until > $3),
-                lease_fence = lease_fence + 1
+            "UPDATE bots SET lease_fence = lease_fence + 1, lease_owner = (
+                SELECT n.id FROM nodes n WHERE n.id = $2 AND n.lease_until > $3
+                AND bots.network IN (SELECT json_array_elements_text(n.networks::json)))
             FROM json_to_recordset($1::json) AS x (bot_id text, fence bigint)
             WHERE bots.id = x.bot_id AND bots.lease_fence = x.fence";
             json(leases), to, now
@@ -192,11 +250,17 @@ impl Leases<'_> {
         sql!(self.0, run: "DELETE FROM nodes WHERE id = $1"; node)
     }
 
-    /// Gives one bot back, as if its holder had died: the next one begins from the store.
-    pub async fn give_up(&mut self, lease: &Lease) -> Result<()> {
+    /// Gives bots back, as if their holder had died: the next one begins from the store. Those that are not held under
+    /// these leases any more are left alone.
+    pub async fn give_up(&mut self, leases: &[Lease]) -> Result<()> {
         sql!(self.0, run:
-            "UPDATE bots SET lease_owner = NULL WHERE id = $1 AND lease_fence = $2";
-            lease.bot_id, lease.fence
+            "UPDATE bots SET lease_owner = NULL
+            FROM (SELECT value->>'bot_id' AS bot_id, value->>'fence' AS fence FROM json_each($1)) AS x
+            WHERE bots.id = x.bot_id AND bots.lease_fence = x.fence",
+            "UPDATE bots SET lease_owner = NULL
+            FROM json_to_recordset($1::json) AS x (bot_id text, fence bigint)
+            WHERE bots.id = x.bot_id AND bots.lease_fence = x.fence";
+            json(leases)
         )
     }
 
@@ -207,12 +271,12 @@ impl Leases<'_> {
         sql!(self.0, run: "DELETE FROM nodes")
     }
 
-    /// Whether a bot is there for [`Leases::acquire`].
-    pub async fn any_free(&mut self, now: Timestamp) -> Result<bool> {
+    /// Whether [`Leases::acquire`] would take a bot for a node with these networks.
+    pub async fn any_free(&mut self, networks: &[String], now: Timestamp) -> Result<bool> {
         let free: Option<i64> = sql!(self.0, optional_value:
-            concat!("SELECT CAST(1 AS BIGINT) FROM ", free_bots!(sqlite), " LIMIT 1"),
-            concat!("SELECT CAST(1 AS BIGINT) FROM ", free_bots!(postgres), " LIMIT 1");
-            now
+            concat!("SELECT CAST(1 AS BIGINT) FROM ", free_bots!(sqlite), dialect!(sqlite " AND network", in 2), " LIMIT 1"),
+            concat!("SELECT CAST(1 AS BIGINT) FROM ", free_bots!(postgres), dialect!(postgres " AND network", in 2), " LIMIT 1");
+            now, json(networks)
         )?;
         Ok(free.is_some())
     }
@@ -336,27 +400,3 @@ pub(super) const BOTS_WITH_DELIVERIES: &str = bots_with_open!(
         AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $2 OR d.due_at > $3))"
 );
 pub(super) const BOTS_WITH_ITEMS: &str = bots_with_open!("outbox", "('queued', 'sending')", "");
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_node_hands_over_what_is_beyond_its_share() {
-        let node = |number| NodeId::from_u128(number);
-        let of = |own: u128, counts: &[usize]| -> Vec<(u128, usize)> {
-            let counts: Vec<_> = (0..).zip(counts).map(|(number, count)| (node(number), *count)).collect();
-            surplus(node(own), &counts).into_iter().map(|(to, moved)| (to.as_u128(), moved)).collect()
-        };
-        assert_eq!(of(0, &[10, 0]), [(1, 5)]);
-        assert_eq!(of(1, &[10, 0]), []);
-        assert_eq!(of(0, &[9, 0, 0]), [(1, 3), (2, 3)]);
-        assert_eq!(of(0, &[7, 5, 0]), [(2, 3)]);
-        assert_eq!(of(1, &[7, 5, 0]), [(2, 1)]);
-        // As even as it can be.
-        assert_eq!(of(0, &[2, 1, 1]), []);
-        assert_eq!(of(0, &[1, 0]), []);
-        assert_eq!(of(0, &[4]), []);
-        assert_eq!(of(0, &[]), []);
-    }
-}

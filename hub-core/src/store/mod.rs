@@ -20,10 +20,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use self::{
-    due::{Reading, StoreClock},
-    writer::Command,
-};
+use self::{clock::StoreClock, due::Reading, writer::Command};
 use crate::{
     error::{Error, ErrorCode, Result},
     private_files::Locked,
@@ -46,6 +43,7 @@ pub mod bots;
 mod candidates;
 pub mod channel_plugins;
 pub mod channels;
+mod clock;
 mod committer;
 pub(crate) mod conn;
 pub mod contacts;
@@ -100,6 +98,8 @@ pub use views::{Read, Tx};
 /// How far the time in an id may be from the time of its row: they come from the clocks of a node and of the database.
 /// A list within a time reads the rows of this span in addition.
 const CLOCK_SKEW: Duration = Duration::from_secs(10);
+/// How long closing may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The conditions whose values a request gives. A condition that also allows for a missing value, such as
 /// `$1 IS NULL OR peer = $1`, cannot bound what the database reads.
@@ -347,10 +347,16 @@ impl Store {
         matches!(self.backend, backend::Backend::Postgres { .. })
     }
 
-    /// Finishes what was handed over and closes every connection; whatever is asked later is refused.
+    /// Finishes what was handed over and closes every connection; whatever is asked later is refused. A database that
+    /// does not respond is waited for no longer than [`CLOSE_TIMEOUT`].
     pub async fn close(&self) {
         self.tasks.stop();
-        self.tasks.wait(self.clock(), Duration::from_secs(10)).await;
-        self.backend.close().await;
+        let closed = async {
+            self.tasks.wait(self.clock(), CLOSE_TIMEOUT).await;
+            self.backend.close().await;
+        };
+        if self.clock().timeout(CLOSE_TIMEOUT, closed).await.is_none() {
+            tracing::warn!("the database could not be closed in time");
+        }
     }
 }

@@ -8,8 +8,8 @@ use std::{path::Path, sync::Arc};
 
 use super::{
     backend::Backend,
+    clock::StoreClock,
     deliveries::Finished,
-    due::StoreClock,
     fault::{is_fatal, is_outage},
     inbox::{Accept, Accepted},
     outbox::NewOutbound,
