@@ -30,7 +30,7 @@ use crate::support::{
 const ROWS: usize = 120;
 
 /// That its plans are logged, with what was done.
-pub(super) const LOGS_PLANS: [&str; 4] = [
+const LOGS_PLANS: [&str; 4] = [
     "session_preload_libraries=auto_explain",
     "auto_explain.log_min_duration=0",
     "auto_explain.log_analyze=on",
@@ -73,7 +73,7 @@ async fn finish(db: &Db, on: &Stage, round: usize, deliveries: Vec<(String, Deli
 }
 
 /// The plans of a log: each as its lines.
-pub(super) fn plans(log: &str) -> impl Iterator<Item = Vec<&str>> {
+fn plans(log: &str) -> impl Iterator<Item = Vec<&str>> {
     let mut lines = log.lines().peekable();
     std::iter::from_fn(move || {
         lines.find(|line| line.contains("LOG:  duration: ") && line.ends_with("plan:"))?;
@@ -82,7 +82,7 @@ pub(super) fn plans(log: &str) -> impl Iterator<Item = Vec<&str>> {
 }
 
 /// The number after `what` in a line.
-pub(super) fn number(line: &str, what: &str) -> Option<usize> {
+fn number(line: &str, what: &str) -> Option<usize> {
     let rest = line.split(what).nth(1)?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
