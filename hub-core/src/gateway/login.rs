@@ -58,7 +58,7 @@ pub struct IlinkLogin {
 
 impl Gateway<'_> {
     /// Begins a login of a program.
-    pub(super) fn begin_login(&self, client: &ClientInfo) -> Reply {
+    pub(super) fn begin_login(self, client: &ClientInfo) -> Reply {
         let (sealer, now) = (&self.ctx.sealer, self.ctx.store.now());
         let (code, qrcode) = Code::new(sealer, &self.ctx.random, client, now);
         let mut url = self.ctx.config.address("/ilink/login");

@@ -59,7 +59,7 @@ async fn a_plugin_that_may_not_run_without_the_filter_fails_as_the_channel_says(
         (OnPluginError::Send, TraceStatus::Error),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let scene = scene(folder.path(), CallFilter::Required).await;
+        let scene = Box::pin(scene(folder.path(), CallFilter::Required)).await;
         scene.on_error(rule).await;
         scene.hub.say(&scene.bot, "hello");
         let trace = scene
@@ -84,7 +84,7 @@ async fn a_plugin_that_may_not_run_without_the_filter_fails_as_the_channel_says(
 #[tokio::test]
 async fn a_plugin_runs_without_the_filter_where_that_is_optional() {
     let folder = tempfile::tempdir().unwrap();
-    let scene = scene(folder.path(), CallFilter::Optional).await;
+    let scene = Box::pin(scene(folder.path(), CallFilter::Optional)).await;
     let trace = scene.say("hello", TraceStatus::Ok).await;
     let ran = step(&trace, StepName::PluginOnRequest);
     assert_eq!((ran.status, ran.detail.hook), (TraceStatus::Ok, Some(true)));
@@ -95,7 +95,7 @@ async fn a_plugin_runs_without_the_filter_where_that_is_optional() {
 #[tokio::test]
 async fn a_source_is_not_compiled_without_the_filter() {
     let folder = tempfile::tempdir().unwrap();
-    let scene = scene(folder.path(), CallFilter::Required).await;
+    let scene = Box::pin(scene(folder.path(), CallFilter::Required)).await;
     let script = "// ==UserScript==\n// @name other\n// ==/UserScript==\nfunction onRequest() {}\n";
     let new = Submission { script: script.to_owned(), ..Submission::default() };
     let error = scene.hub.hub().plugins().submit(&scene.ada, new, None).await.unwrap_err();

@@ -141,6 +141,9 @@ async fn world(rig: &Rig) -> Vec<Value> {
     world
 }
 
+/// A sender's name, the headers of its requests, and the status of the response.
+type Sender<'a> = (&'a str, &'a [(&'a str, &'a str)], u16);
+
 #[tokio::test]
 async fn a_web_page_of_another_origin_reads_and_changes_nothing() {
     let rig = rig();
@@ -150,7 +153,7 @@ async fn a_web_page_of_another_origin_reads_and_changes_nothing() {
     let before = world(&rig).await;
     let (json, form) = ("application/json", "application/x-www-form-urlencoded");
     let local = "localhost:9801";
-    let senders: [(&str, &[(&str, &str)], u16); 9] = [
+    let senders: [Sender<'_>; 9] = [
         (
             "a script",
             &[("host", local), ("origin", "https://evil.example"), ("content-type", "text/plain")],
