@@ -8,6 +8,7 @@ use rusqlite::{
     types::{Null, ToSqlOutput},
 };
 
+use super::previous;
 use crate::{
     error::{Error, ErrorCode, Result},
     id::{ChannelId, IdText},
@@ -20,11 +21,9 @@ use crate::{
     },
 };
 
-mod previous;
-
 /// The first byte of an entry. When the columns of a [`Kind`] change, it grows by one, and [`previous`] converts the
 /// entries of the format that was current until then.
-const FORMAT: u8 = 2;
+pub(super) const FORMAT: u8 = 2;
 
 /// The last number of a channel's log.
 pub(super) struct LastSeq {
@@ -75,7 +74,7 @@ impl Kind {
         Self::TraceUpdate,
     ];
 
-    const fn columns(self) -> &'static [Column] {
+    pub(super) const fn columns(self) -> &'static [Column] {
         match self {
             Self::Message => MessageRow::COLUMNS,
             Self::Log => LogRow::COLUMNS,
@@ -116,7 +115,7 @@ impl Entry {
     }
 
     /// Begins so many rows of a kind; their values follow.
-    fn begin(&mut self, kind: Kind, rows: usize) {
+    pub(super) fn begin(&mut self, kind: Kind, rows: usize) {
         self.0.push(kind as u8);
         self.len(rows);
     }
@@ -126,7 +125,7 @@ impl Entry {
         self.0.extend(len.to_le_bytes());
     }
 
-    fn value(&mut self, value: Field<'_>) {
+    pub(super) fn value(&mut self, value: Field<'_>) {
         match value {
             Field::Null => self.0.push(0),
             Field::Text(text) => {
@@ -280,7 +279,7 @@ impl<'e> Rows<'e> {
 }
 
 /// What is left of an entry.
-struct Bytes<'e>(&'e [u8]);
+pub(super) struct Bytes<'e>(pub(super) &'e [u8]);
 
 impl<'e> Bytes<'e> {
     fn take(&mut self, len: usize) -> Option<&'e [u8]> {
@@ -297,11 +296,11 @@ impl<'e> Bytes<'e> {
         self.array().map(|[byte]| byte)
     }
 
-    fn kind(&mut self) -> Option<Kind> {
+    pub(super) fn kind(&mut self) -> Option<Kind> {
         Kind::ALL.get(usize::from(self.byte()?)).copied()
     }
 
-    fn len(&mut self) -> Option<usize> {
+    pub(super) fn len(&mut self) -> Option<usize> {
         usize::try_from(u32::from_le_bytes(self.array()?)).ok()
     }
 
@@ -316,7 +315,7 @@ impl<'e> Bytes<'e> {
         self.take(len).map(drop)
     }
 
-    fn field(&mut self) -> Option<Field<'e>> {
+    pub(super) fn field(&mut self) -> Option<Field<'e>> {
         match self.byte()? {
             0 => Some(Field::Null),
             1 => {

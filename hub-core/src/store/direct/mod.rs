@@ -23,6 +23,7 @@ mod checkpoint;
 mod commit_log;
 mod entry;
 mod postgres;
+mod previous;
 mod sends;
 mod sqlite;
 

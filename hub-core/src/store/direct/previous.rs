@@ -4,14 +4,14 @@
 //! Format 1 has texts where format 2 has packed steps: arrays in `steps` of a trace, and in its updates what is appended to
 //! one, without brackets. All else is the same.
 
-use super::{Bytes, Entry, Field, Kind};
+use super::entry::{self, Bytes, Entry, Field, Kind};
 use crate::{
     id::TraceId,
     model::trace::{PackedSteps, StoredSteps},
 };
 
 /// The format that is converted.
-pub(super) const FORMAT: u8 = super::FORMAT - 1;
+pub(super) const FORMAT: u8 = entry::FORMAT - 1;
 
 /// Converts an entry, which follows the byte of its format; `None` when it is corrupt.
 pub(super) fn convert(entry: &[u8]) -> Option<Vec<u8>> {
@@ -85,10 +85,6 @@ mod tests {
 
     const TRACE: &str = "tr_01M8FNC2T393QS6DZW6MH5XAYN";
 
-    fn entry() -> Vec<u8> {
-        HEXLOWER.decode(FORMAT_1.as_bytes()).unwrap()
-    }
-
     #[tokio::test]
     async fn a_trace_of_format_1_is_stored_with_all_its_steps() {
         let folder = tempfile::tempdir().unwrap();
@@ -108,11 +104,11 @@ mod tests {
 
     #[test]
     fn an_entry_of_format_1_that_is_cut_off_is_corrupt() {
-        let whole = entry();
-        assert!(super::super::current(whole.clone()).is_ok());
+        let whole = HEXLOWER.decode(FORMAT_1.as_bytes()).unwrap();
+        assert!(entry::current(whole.clone()).is_ok());
         // Within the last row.
         for end in whole.len() - 80..whole.len() {
-            let cut = super::super::current(whole[..end].to_vec()).unwrap_err();
+            let cut = entry::current(whole[..end].to_vec()).unwrap_err();
             assert_eq!(cut.message(), "an entry of the commit log is corrupt", "{end} bytes");
         }
     }
