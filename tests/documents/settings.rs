@@ -4,7 +4,7 @@
 //! column of settings or limits of a table. Other code that looks like a setting, because a field of the domain's
 //! configuration has that name or because it begins or ends as settings do, is one too, unless the API has the name.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{collections::BTreeSet, path::Path, sync::LazyLock};
 
 use hub_server::config::SETTINGS;
 use regex::Regex;
@@ -45,7 +45,7 @@ impl Names {
         }
     }
 
-    /// Whether there is such a setting; `name…` stands for all that begin so.
+    /// Whether there is such a setting; `name…` means all that begin so.
     fn is_setting(&self, name: &str) -> bool {
         match name.strip_suffix('…') {
             Some(start) => self.settings.iter().any(|setting| setting.starts_with(start)),
@@ -91,17 +91,24 @@ fn collect_words(value: &Value, found: &mut BTreeSet<String>) {
 
 /// Names that are marked as code: whole, or before a value (`name = …`).
 fn code(text: &str) -> Vec<String> {
-    let span = Regex::new("`([a-zA-Z0-9_]+…?)(?: = [^`\n]*)?`").unwrap();
-    span.captures_iter(text).map(|found| found[1].to_owned()).collect()
+    static SPAN: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new("`([a-zA-Z0-9_]+…?)(?: = [^`\n]*)?`").unwrap());
+    SPAN.captures_iter(text).map(|found| found[1].to_owned()).collect()
 }
 
 /// Names next to the word *setting*: code after it, in a list too, and code or a name with `_` before and after it.
 fn adjacent(text: &str) -> BTreeSet<String> {
-    let after = Regex::new(r"(?:\b[Ss]ettings?|配置项)\s+((?:`[^`]+`(?:, | and | or |、| 和 )?)+)").unwrap();
-    let before = Regex::new(r"`([a-zA-Z0-9_]+)` settings?\b").unwrap();
-    let bare = Regex::new(r"\b[Ss]ettings? ([a-z0-9]+(?:_[a-z0-9]+)+(?:_?…)?)").unwrap();
-    let mut found: BTreeSet<String> = after.captures_iter(text).flat_map(|list| code(&list[1])).collect();
-    found.extend(before.captures_iter(text).chain(bare.captures_iter(text)).map(|name| name[1].to_owned()));
+    static AFTER: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(?:\b[Ss]ettings?|配置项)\s+((?:`[^`]+`(?:, | and | or |、| 和 )?)+)").unwrap()
+    });
+    static OTHER: [LazyLock<Regex>; 2] = [
+        LazyLock::new(|| Regex::new(r"`([a-zA-Z0-9_]+)` settings?\b").unwrap()),
+        LazyLock::new(|| Regex::new(r"\b[Ss]ettings? ([a-z0-9]+(?:_[a-z0-9]+)+(?:_?…)?)").unwrap()),
+    ];
+    let mut found: BTreeSet<String> = AFTER.captures_iter(text).flat_map(|list| code(&list[1])).collect();
+    for pattern in &OTHER {
+        found.extend(pattern.captures_iter(text).map(|name| name[1].to_owned()));
+    }
     found
 }
 

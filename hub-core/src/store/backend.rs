@@ -369,7 +369,7 @@ macro_rules! all_migrations {
             26 "0026_steps_and_order",
             27 "0027_compressed_steps",
             28 "0028_packed_steps",
-            31 "0031_node_networks",
+            29 "0029_node_networks",
         )
     };
 }

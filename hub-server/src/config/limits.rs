@@ -7,10 +7,7 @@ use super::{
     providers::read_providers,
     values::{number_in, read_bots, read_connections, read_registration, time_in},
 };
-use crate::rate_limit::RateLimitSettings;
-
-/// Upper bound of `max_text`: the `maxLength` of texts to send in the OpenAPI document.
-pub const MAX_TEXT: usize = 1 << 20;
+use crate::{rate_limit::RateLimitSettings, wire::MAX_TEXT};
 
 pub(super) fn hub(reader: &mut Reader, development: bool) -> HubConfig {
     let mut hub = HubConfig::default();

@@ -32,7 +32,6 @@ mod warnings;
 
 use crate::{client::ProxyHeader, rate_limit::RateLimitSettings};
 pub use buckets::{BackupSettings, S3Service};
-pub use limits::MAX_TEXT;
 use mask::MASK;
 pub use mask::mask_url;
 pub use report::Report;

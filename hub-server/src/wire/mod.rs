@@ -31,7 +31,7 @@ pub use object::JsonObject;
 pub use page::{CountedPage, Cursor, Limit, NextCursor, Page, page_request};
 pub use secret::Secret;
 pub use shown_once::ShownOnce;
-pub use text::{Checked, Digits, NetworkName, Slug, Text, ToolName, Username};
+pub use text::{Checked, Digits, MAX_TEXT, NetworkName, Slug, Text, ToolName, Username};
 pub use time::Time;
 pub use view::View;
 pub(crate) use view::view;

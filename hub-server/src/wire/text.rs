@@ -10,6 +10,9 @@ use serde_json::Value;
 
 use super::{diagnosis::length_problem, scalar};
 
+/// Upper bound of the setting `max_text`, and `maxLength` of texts to send.
+pub const MAX_TEXT: usize = 1 << 20;
+
 /// A text of `MIN` to `MAX` characters. Unlike poem-openapi's `String` it accepts no numbers and no booleans.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Text<const MIN: usize, const MAX: usize, const ENFORCED: bool = true>(pub String);

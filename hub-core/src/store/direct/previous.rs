@@ -59,6 +59,7 @@ fn convert_update(bytes: &mut Bytes<'_>, converted: &mut Entry) -> Option<()> {
 mod tests {
     use data_encoding::HEXLOWER;
 
+    use super::entry;
     use crate::{
         model::trace::StepName::{Filter, Received, Request},
         store::{Store, StoreConfig, Upkeep},

@@ -11,10 +11,7 @@ use poem_openapi::{
 };
 use serde_json::Value;
 
-use crate::{
-    config::MAX_TEXT,
-    wire::{FormTexts, Secret, Text},
-};
+use crate::wire::{FormTexts, MAX_TEXT, Secret, Text};
 
 /// Kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]

@@ -11,10 +11,7 @@ use hub_core::{
 use poem_openapi::{Enum, Object, types::Example};
 
 use super::views::Direction;
-use crate::{
-    config::MAX_TEXT,
-    wire::{BindId, Checked, Digits, FormTexts, NetworkName, Number, Secret, Text, Time},
-};
+use crate::wire::{BindId, Checked, Digits, FormTexts, MAX_TEXT, NetworkName, Number, Secret, Text, Time};
 
 /// How long a confirm waits by default.
 const DEFAULT_WAIT: Duration = Duration::from_secs(25);

@@ -8,8 +8,7 @@ use poem_openapi::{Enum, Object, types::Example};
 use super::ticket;
 use crate::{
     api::bots::{SendMedia, TextFormat},
-    config::MAX_TEXT,
-    wire::{FormTexts, Secret, Text},
+    wire::{FormTexts, MAX_TEXT, Secret, Text},
 };
 
 /// How long a poll waits by default.
