@@ -75,6 +75,10 @@ fn every_method_of_the_store_has_a_case() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hub-core/src/store");
     let mut methods = BTreeSet::new();
     for (file, path) in sources(&folder) {
+        // Only tests call it.
+        if file == "recording" {
+            continue;
+        }
         let source = std::fs::read_to_string(&path).unwrap();
         // What tests alone can call is at the end of the file.
         let source = source.split("#[cfg(test)]").next().unwrap();
