@@ -272,7 +272,11 @@ async fn strangers_are_refused_before_their_body_is_read() {
     cookie.error(401, "UNAUTHORIZED");
     let basic = post().header("authorization", "Basic x").header("cookie", "session=x");
     let basic = Reply::of(basic.send().await).await;
-    assert_eq!(basic.error(401, "UNAUTHORIZED")["message"], cookie.json["error"]["message"], "it is passed over");
+    assert_eq!(
+        basic.error(401, "UNAUTHORIZED")["message"],
+        cookie.json["error"]["message"],
+        "it is passed over"
+    );
 }
 
 #[tokio::test]

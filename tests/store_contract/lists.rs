@@ -280,6 +280,7 @@ async fn work_of_nodes(lists: &mut Lists) {
     let epoch = Timestamp::from_millis(0);
     let rules = WindowRules { age: None, sends: None, burst: None, gap: Duration::ZERO };
     let people = ["person 0".to_owned()];
+    let networks = ["sim".to_owned()];
     list!(lists, deliveries::backlog(bot(), 0, &[], epoch, LIMIT));
     list!(lists, sending::people(bot(), "", &rules, epoch + Duration::from_secs(60), LIMIT));
     list!(lists, sending::open(bot(), &people, &rules, epoch + Duration::from_secs(60), LIMIT));
@@ -287,7 +288,7 @@ async fn work_of_nodes(lists: &mut Lists) {
     list!(lists, media::loose(epoch, LIMIT));
     list!(lists, media::opened_with_md5(bot(), "md5", LIMIT));
     list!(lists, leases::work(&Lease { bot_id: bot(), fence: 0 }));
-    list!(lists, leases::any_free(epoch));
+    list!(lists, leases::any_free(&networks, epoch));
     list!(lists, app_events::has_due(epoch));
     list!(
         lists,

@@ -91,8 +91,8 @@ pub use committer::StoreStats;
 pub use notices::Notices;
 pub use pieces::Piece;
 pub use sealed::{SEALED_COLUMNS, SealedColumn, SealedRow, SealedValues};
-pub(crate) use upkeep::{inspect, refuse_emptied};
 pub use upkeep::{Schema, Upkeep};
+pub(crate) use upkeep::{inspect, refuse_emptied};
 pub use views::{Read, Tx};
 
 /// How far the time in an id may be from the time of its row: they come from the clocks of a node and of the database.
