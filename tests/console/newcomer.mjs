@@ -37,9 +37,9 @@ const show = async (name) => {
 const heading = () => page.locator('h1').textContent();
 const link = (name) => page.getByRole('link', { name, exact: true }).first();
 const button = (name) => page.getByRole('button', { name, exact: true }).first();
-const shows = async (locator, text) => {
+const shows = async (locator, text, timeout) => {
   const found = page.locator(locator).filter({ hasText: text }).first();
-  await found.waitFor({ state: 'visible' }).catch(async () => {
+  await found.waitFor({ state: 'visible', timeout }).catch(async () => {
     assert.fail(`${page.url()} does not show "${text}" in ${locator}: ${await page.locator('main').innerText()}`);
   });
   return found;
@@ -127,11 +127,16 @@ await shows('[data-region=explanation]', words(/connect|refused/i, /没有响应
 await show('broken');
 console.log('the reason of a failure');
 
+assert.equal(await page.locator('button[value=replay]').count(), 0, 'what waits is not replayed');
 await start();
-await page.locator('form:has(button[value=replay]) button').last().click();
-await page.waitForURL(/done=replayTrace|\/console\/traces\/[^?]*$/);
-await shows('[data-region=explanation]', words(/delivered/i, /已投递/));
+// By the next attempt of the schedule.
+await shows('[data-region=explanation]', words(/delivered/i, /次尝试时投递到/), 60_000);
 assert.ok(received.some(({ body }) => JSON.stringify(body).includes('order while broken')));
+await show('mended');
+const mended = page.url();
+await page.locator('form:has(button[value=replay]) button').last().click();
+await page.waitForURL((url) => url.pathname !== new URL(mended).pathname);
+await shows('[data-region=explanation]', words(/delivered/i, /已投递/));
 await show('replayed');
 console.log('mended and replayed');
 

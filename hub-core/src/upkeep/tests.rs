@@ -34,7 +34,7 @@ async fn hub(folder: &Path, contacts: usize) -> Home {
     let mut sql = format!(
         "BEGIN; INSERT INTO users VALUES ('{OWNER}', 'ada', '', '', 'admin', 'active', NULL, 0, 0, 0);
          INSERT INTO bots VALUES ('{BOT}', '{OWNER}', 'b', 'sim', 'online', NULL, 0, 'w', 'o', '{}', 1, '',
-            NULL, NULL, NULL, 0, NULL, 0, 0, NULL);
+            NULL, NULL, NULL, 0, NULL, 0, 0);
          INSERT INTO idempotency VALUES ('user:1', 'k', 'h', '{}', 0);
          INSERT INTO ai_config VALUES (1, '{{}}', '{}', 0);",
         seal(format!("bots.credentials:{BOT}")),

@@ -81,7 +81,7 @@ async fn the_page_says_what_happened_in_the_format_of_prometheus() {
     for path in ["/healthz", "/healthz", "/api/bots/bot_1/secret", "/api/nothing?key=s3cret", "/invented/1"] {
         app.stranger().get(path).await;
     }
-    app.user("ada").await;
+    app.user("ada").await.get("/api/auth/me").await.data();
     let own = TestClient::new(metrics_app(app.hub.clone(), app.settings.clone(), None).boxed());
     let text = own.get(PATH).send().await.0.into_body().into_string().await.unwrap();
     let (kinds, samples) = parse(&text);

@@ -61,7 +61,7 @@ impl Deliveries<'_> {
     pub async fn open_of(&mut self, messages: &[MessageId]) -> Result<Vec<OpenDelivery>> {
         sql!(self.0, all:
             ["SELECT d.id, d.trace_id, d.message_id, d.channel_id, d.sink, d.state, d.target_url, c.webhook,
-               (b.lease_fence = d.claim) AS is_held
+               (d.claim > 0 AND b.lease_fence = d.claim) AS is_held
             FROM deliveries d JOIN bots b ON b.id = d.bot_id JOIN channels c ON c.id = d.channel_id
             WHERE d.state IN ('pending', 'parked') AND d.message_id", in 1, " ORDER BY d.id"];
             json(messages)
@@ -80,8 +80,8 @@ impl Deliveries<'_> {
         // A node that loads one at this moment has written its fence into the row.
         let rows: Vec<(DeliveryId, TraceId)> = sql!(self.0, all:
             ["UPDATE deliveries SET state = 'dead', claim = 0, last_error = $2, finished_at = $3
-            WHERE state IN ('pending', 'parked') AND NOT EXISTS (
-                SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = deliveries.claim)
+            WHERE state IN ('pending', 'parked') AND NOT (claim > 0 AND EXISTS (
+                SELECT 1 FROM bots b WHERE b.id = deliveries.bot_id AND b.lease_fence = deliveries.claim))
             AND id", in 1, " RETURNING id, trace_id"];
             json(ids), reason, now
         )?;

@@ -52,6 +52,7 @@ async fn a_pending_trace_offers_an_attempt_or_giving_up_in_place_of_a_replay() {
     assert!(chinese.contains("立即重试") && chinese.contains("放弃投递"), "{chinese}");
 
     for (action, operation) in [("attempt", "attemptTrace"), ("give_up", "cancelTrace")] {
+        park(&app, &seen).await;
         assert_eq!(submit(&bob, &address, &[("do", action)]).await.response.status(), 404);
         let reply = submit(&ann, &address, &[("do", action)]).await;
         assert_eq!(

@@ -26,6 +26,14 @@ pub(super) static ZH: &[(&str, &str)] = &[
         "The message is in the log of {}, where clients read it; no other sink was on.",
         "消息已存入{0} 的记录，供客户端读取；没有开启其他出口。",
     ),
+    (
+        "The message was delivered to {}, at attempt {}: {}. A reply waits: {}.",
+        "消息在第 [1] 次尝试时投递到{0}：{2}。有一条回复在等待：{3}。",
+    ),
+    (
+        "The message was delivered to {}: {}. A reply waits: {}.",
+        "消息已投递到{0}：{1}。有一条回复在等待：{2}。",
+    ),
     ("The message was delivered to {}, at attempt {}: {}.", "消息在第 [1] 次尝试时投递到{0}：{2}。"),
     ("The message was delivered to {}: {}.", "消息已投递到{0}：{1}。"),
     ("The channel {} was off when the message was received.", "收到消息时，频道 [0] 已关闭。"),
