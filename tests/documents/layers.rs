@@ -31,8 +31,8 @@ const ORDER: [(&str, &str); 3] = [
         "
         paths client rate_limit envelope headers body_cap wire              # HTTP
         files serve metrics settings
-        gateway
         app_calls credentials appearance
+        gateway
         api mcp older_paths oauth_complete webhook_payload openapi docs     # endpoints
         console login_page                                                  # pages
         routes edge metrics_page below app in_process
