@@ -248,7 +248,12 @@ async fn entries_tell_where_messages_go_from_now_on_and_no_secret() {
             Action::ChannelUpdated,
             json!({ "changed": ["enabled"] }),
         ),
-        ("replayTrace", json!({ "url": secret_url, "supersede": true }), Action::ReplayedToUrl, json!({ "origin": origin })),
+        (
+            "replayTrace",
+            json!({ "url": secret_url, "supersede": true }),
+            Action::ReplayedToUrl,
+            json!({ "origin": origin }),
+        ),
         (
             "startReplay",
             json!({ "trace_ids": [trace], "url": "http://third.test/secret-in-a-path" }),

@@ -144,7 +144,8 @@ mod tests {
     #[test]
     fn every_sentence_of_an_explanation_has_a_translation() {
         // Ends of longer sentences, which have patterns of their own.
-        let parts = [", at attempt {}", " A reply waits: {}.", "; later messages do not wait for it", "{} --bot {}"];
+        let parts =
+            [", at attempt {}", " A reply waits: {}.", "; later messages do not wait for it", "{} --bot {}"];
         let sources = [
             include_str!("../../../../hub-core/src/traces/explain/verdict.rs"),
             include_str!("../../../../hub-core/src/traces/explain/checks.rs"),
