@@ -261,14 +261,11 @@ impl Outbox {
         }
         let now = self.ctx.store.now();
         if now >= item.expires_at {
-            // It may only seem so until its times are moved along with a step of the clock.
-            if self.shared_clock.has_unfollowed_step() {
-                return Ok(Next::Wait);
-            }
             let reason = "expired while waiting for the person to write";
             let is_over = self
                 .settle(item, now, ItemState::Expired, now, Some(reason), |s| s.attempts = item.attempts)
                 .await?;
+            // It may only seem so until its times are moved along with a step of the clock.
             return Ok(if is_over { Next::Continue } else { Next::Wait });
         }
         if !due::wait(item.due_at, now).is_zero() {

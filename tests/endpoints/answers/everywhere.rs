@@ -145,8 +145,11 @@ pub async fn too_many(ledger: &mut Ledger) {
     let stage = Stage::with(|_| (), limits).await;
     for operation in operations().into_iter().filter(|operation| tag(operation) != "Health") {
         let mut answer = stage.ask_as(&operation, &stage.path(&operation), &stage.ada).await;
-        if answer.status != 429 {
-            answer = stage.ask_as(&operation, &stage.path(&operation), &stage.ada).await;
+        // One for the address, which pays until the credential has proved to be valid, and one for the credential.
+        for _ in 0..2 {
+            if answer.status != 429 {
+                answer = stage.ask_as(&operation, &stage.path(&operation), &stage.ada).await;
+            }
         }
         ledger.expect(&operation, &answer, 429, "too many requests");
     }

@@ -404,10 +404,11 @@ impl World {
                 }
             }
         }
-        // Everyone wrote again: what waited for that was sent, in time. Only the network makes an outcome unknown.
-        let sent = [ItemState::Sent, ItemState::Unknown];
+        // Everyone wrote again: what waited for that was sent. Only the network makes an outcome unknown. A step forward
+        // by more than the lifetime while no node works is time that passed, for all that the hub can tell.
+        let ends = [ItemState::Sent, ItemState::Unknown, ItemState::Expired];
         let unsent =
-            self.tables.outbox.values().filter(|item| !item.state.is_some_and(|state| sent.contains(&state)));
+            self.tables.outbox.values().filter(|item| !item.state.is_some_and(|state| ends.contains(&state)));
         wrong.extend(unsent.map(|item| format!("the reply {:?} is {:?}", item.open.text, item.state)));
         for wrong in wrong {
             self.violate(wrong);
