@@ -33,7 +33,7 @@ async fn begin(db: &Db, id: &'static str, at: Timestamp) {
         };
         tx.qr_logins().insert(&login).await
     })
-    .unwrap()
+    .unwrap();
 }
 
 async fn status(db: &Db, id: &str) -> (QrStatus, Option<UserId>) {

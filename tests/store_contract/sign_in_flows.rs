@@ -30,7 +30,7 @@ async fn begin(db: &Db, id: &str, browser: &str, at: Timestamp) {
         };
         tx.sign_in_flows().insert(&row).await
     })
-    .unwrap()
+    .unwrap();
 }
 
 async fn take(db: &Db, id: &str, purpose: FlowPurpose, browser: &str, at: Timestamp) -> bool {
