@@ -191,7 +191,8 @@ impl Outbox {
         }
         let turn = |person: &String| Turn { outbox: Arc::clone(self), person: person.clone() };
         let turns: Vec<Turn> = people.iter().map(turn).collect();
-        let items = store.open_items(bot_id, &people, &self.rules, store.now(), MAX_PER_ROUND).await?;
+        let read_at = store.now();
+        let items = store.open_items(bot_id, &people, &self.rules, read_at, MAX_PER_ROUND).await?;
         let is_all = items.len() < MAX_PER_ROUND as usize;
         let mut by_person: HashMap<String, Vec<OpenItem>> = HashMap::new();
         for item in items {
@@ -206,7 +207,7 @@ impl Outbox {
             };
             let outbox = Arc::clone(self);
             self.bot.tasks.spawn("send", async move {
-                let went_through = outbox.send_in_order(items).await;
+                let went_through = outbox.send_in_order(items, read_at).await;
                 if went_through && !is_all {
                     outbox.look_at([&*turn.person]);
                 }
@@ -215,14 +216,14 @@ impl Outbox {
         Ok(())
     }
 
-    /// Sends one person's items until one of them has to wait; `true` when none had to.
-    async fn send_in_order(&self, items: Vec<OpenItem>) -> bool {
+    /// Sends one person's items, as they were read at `read_at`, until one of them has to wait; `true` when none had to.
+    async fn send_in_order(&self, items: Vec<OpenItem>, read_at: Timestamp) -> bool {
         for (place, item) in items.iter().enumerate() {
             if self.bot.tasks.stopping() || self.bot.is_expired() {
                 return false;
             }
             // The window as read; sends of this run are counted on top.
-            let next = self.send_one(item, u32::try_from(place).unwrap_or(u32::MAX)).await;
+            let next = self.send_one(item, u32::try_from(place).unwrap_or(u32::MAX), read_at).await;
             if !self.goes_on(next, &items[place..]).await {
                 return false;
             }
@@ -255,11 +256,16 @@ impl Outbox {
         false
     }
 
-    async fn send_one(&self, item: &OpenItem, sent_now: u32) -> Result<Next> {
+    async fn send_one(&self, item: &OpenItem, sent_now: u32, read_at: Timestamp) -> Result<Next> {
         if !self.bot.wait_for_lease().await {
             return Ok(Next::Wait);
         }
         let now = self.ctx.store.now();
+        if now < read_at {
+            // The clock was set back. Of a person whose window seemed closed, the reading may lack earlier items.
+            self.look_at([&*item.peer]);
+            return Ok(Next::Wait);
+        }
         if now >= item.expires_at {
             let reason = "expired while waiting for the person to write";
             let is_over = self
