@@ -359,7 +359,7 @@ impl HubBuilder {
     }
 
     /// What models may call while they answer, in channels that want it; the tools of the apps on the bot without
-    /// this, nothing with [`NoTools`].
+    /// this, nothing with [`NoTools`](crate::ai::NoTools).
     #[must_use]
     pub fn tools(mut self, tools: Arc<dyn Tools>) -> Self {
         self.tools = Some(tools);
