@@ -20,6 +20,7 @@ use crate::support::database::Db;
 
 contract!("due": {
     a_step_of_the_clock_moves_due_times_and_leases_once => [follow_clock],
+    nothing_expires_for_a_step_that_a_new_node_took_for_a_downtime => [follow_clock],
     an_outcome_that_is_stored_after_a_step_moves_along => [follow_clock],
 });
 
@@ -74,6 +75,39 @@ async fn a_step_of_the_clock_moves_due_times_and_leases_once(db: &Db) {
     // The second node measures the same step.
     let (_, step) = follow(Some(before)).await;
     assert_eq!((step, stored().await), (None, moved));
+}
+
+async fn nothing_expires_for_a_step_that_a_new_node_took_for_a_downtime(db: &Db) {
+    let on = stage(db).await;
+    let clock = Clock::system();
+    let at = clock.instant();
+    let follow = async |before: Option<Followed>| {
+        let clock = clock.clone();
+        commit!(db, |tx| tx.due().follow_clock(before, &clock).await).unwrap()
+    };
+    // The node that starts notes the clock as it is after the step.
+    let (new, _) = follow(None).await;
+    let now = new.reading.wall;
+    let behind = now - 26 * HOUR;
+    let noted = Noted { seen_at: behind, moved_ms: 0 };
+    let (before, _) = noted.follow(None, Reading { at, wall: behind });
+    let items = [behind, now].map(|now| NewOutbound {
+        now,
+        expires_at: now + 24 * HOUR,
+        ..outbound(db, on.bot, "ann", &now.to_string(), &["text"])
+    });
+    commit!(db, |tx| tx.outbox().enqueue(&items).await).unwrap();
+    // Of two nodes that ran before the step, each finds it.
+    for _ in 0..2 {
+        let (_, step) = follow(Some(before)).await;
+        assert_eq!(step, None, "no due time moves");
+        let sql = "SELECT CAST(expires_at AS TEXT) FROM outbox ORDER BY created_at";
+        for expires_at in db.texts(sql).await {
+            let expires_at = Timestamp::from_millis(expires_at.parse().unwrap());
+            assert!(expires_at.since(now) > 23 * HOUR, "{expires_at}");
+            assert!(expires_at.since(now) < 25 * HOUR, "{expires_at}");
+        }
+    }
 }
 
 async fn an_outcome_that_is_stored_after_a_step_moves_along(db: &Db) {

@@ -140,6 +140,7 @@ async fn only_what_something_can_be_done_about_is_open(db: &Db) {
     db.sql(format!("UPDATE outbox SET due_at = {due} WHERE id = '{}'", ann[0])).await;
     assert_eq!(texts(Duration::ZERO).await, ["3"], "what is behind a waiting head waits too");
     assert_eq!(texts(hour / 2).await, ["1", "2", "3"]);
+    db.sql("UPDATE outbox SET updated_at = due_at").await;
     db.sql("UPDATE contacts SET window_sends = 3 WHERE user_id = 'ann'").await;
     assert_eq!(texts(hour / 2).await, ["3"], "ann's window is used up");
     db.sql("UPDATE contacts SET window_sends = 0, window_closed = 'no' WHERE user_id = 'ann'").await;
@@ -167,6 +168,18 @@ async fn what_waits_for_a_person_is_open_until_it_says_so(db: &Db) {
     let all = ["1", "2", "never wrote"].map(|text| (text.to_owned(), None));
     db.sql("UPDATE contacts SET window_sends = 3").await;
     assert_eq!(waiting().await, (vec!["ann".to_owned(), "stranger".to_owned()], all.into()));
+    // The reason of a try is none for which it waits.
+    for (id, state) in [(ann[0], ItemState::Queued), (ann[1], ItemState::Sending)] {
+        let (error, stamp) = (Some("no connection".to_owned()), stamp());
+        let due_at = match state {
+            ItemState::Queued => stamp.read.wall + Duration::from_secs(5),
+            _ => stamp.read.wall,
+        };
+        let tried = Settled { error, due_at, stamp, ..settled(&on, &send, id, state) };
+        assert!(settle(db, tried).await);
+    }
+    let (people, items) = waiting().await;
+    assert_eq!((people.len(), items.len()), (2, 3), "{items:?}");
     for id in ann {
         let error = Some("used up".to_owned());
         assert!(settle(db, Settled { error, ..settled(&on, &send, id, ItemState::Queued) }).await);
@@ -350,7 +363,10 @@ async fn a_closed_window_and_an_unknown_outcome_are_kept(db: &Db) {
         ..settled(&on, &send, id, ItemState::Queued)
     };
     assert!(settle(db, again).await);
-    assert!(open_at(db, &on, Duration::from_secs(60), 9).await.is_empty(), "the window is closed");
+    let items = open_at(db, &on, Duration::from_secs(60), 9).await;
+    assert_eq!(items.len(), 1, "it does not say yet that the window is closed");
+    db.sql(format!("UPDATE outbox SET updated_at = {}", later.as_millis())).await;
+    assert!(open_at(db, &on, Duration::from_secs(60), 9).await.is_empty(), "it waits for its person");
     let closed = db.text("SELECT window_closed FROM contacts").await;
     assert_eq!(closed.as_deref(), Some("prepare failed"));
     db.sql("UPDATE contacts SET window_closed = NULL").await;

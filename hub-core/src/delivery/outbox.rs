@@ -267,6 +267,9 @@ impl Outbox {
             return Ok(Next::Wait);
         }
         if now >= item.expires_at {
+            if !self.shared_clock.is_agreed() {
+                return Ok(Next::Wait);
+            }
             let reason = "expired while waiting for the person to write";
             let is_over = self
                 .settle(item, now, ItemState::Expired, now, Some(reason), |s| s.attempts = item.attempts)

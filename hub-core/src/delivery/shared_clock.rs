@@ -1,11 +1,14 @@
 //! The clock that all nodes of a database share, and its steps: what is stored under a time of before is moved along.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use super::work_store::WorkStore;
 use crate::{
     store::due::{Followed, Reading, Stamp},
-    time::Clock,
+    time::{Clock, Instant},
 };
 
 /// The shared clock as this node reads it.
@@ -15,11 +18,21 @@ pub(super) struct SharedClock {
     clock: Clock,
     /// The reading that due times in the store go by.
     followed: Mutex<Option<Followed>>,
+    started: Instant,
+    lease: Duration,
 }
 
 impl SharedClock {
-    pub(super) fn new(store: Arc<dyn WorkStore>, clock: Clock) -> Self {
-        Self { store, clock, followed: Mutex::default() }
+    /// The clock of a node that starts now.
+    pub(super) fn new(store: Arc<dyn WorkStore>, clock: Clock, lease: Duration) -> Self {
+        let started = clock.instant();
+        Self { store, clock, followed: Mutex::default(), started, lease }
+    }
+
+    /// Whether every living node has read the clock since this one started. Until then what seems to be over may seem so
+    /// because of a step that happened before the start: a node that was there knows, and moves it along.
+    pub(super) fn is_agreed(&self) -> bool {
+        self.clock.instant().since(self.started) > self.lease
     }
 
     fn read(&self) -> Reading {

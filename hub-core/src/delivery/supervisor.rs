@@ -55,7 +55,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Bots taken over in one round. Each round reads all bots of the node, so smaller ones cost more; each has to end well
 /// before the lease does.
 const MAX_ACQUIRED: u32 = 500;
-/// How long a node that stops waits for the commit that releases its leases.
+/// Longest wait of a node that stops for the commit that releases its leases.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The smallest difference between this machine's clock and the database's that is reported.
 const CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
@@ -109,7 +109,7 @@ impl Supervisor {
         let (store, clock) = (&ctx.store, &ctx.clock);
         let bots = Arc::<Bots>::default();
         let queue = Arc::new(Queue::new(&ctx.config));
-        let shared_clock = Arc::new(SharedClock::new(Arc::clone(store), clock.clone()));
+        let shared_clock = Arc::new(SharedClock::new(Arc::clone(store), clock.clone(), ctx.config.lease));
         let backlog = Arc::new(Backlog {
             store: Arc::clone(store),
             clock: clock.clone(),

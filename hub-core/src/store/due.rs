@@ -4,9 +4,11 @@
 //! Each renewal of leases compares the shared clock with what nodes noted of it before. The node that finds a step
 //! first moves the due times of all bots and notes by how much, in the transaction that renews its leases; the others
 //! find their measurement noted ([`Noted::follow`]). A step back while no node runs shows in the noted time, which is
-//! ahead of the clock then. A due time that was stored after a step, by a node that died before it found the step, is
-//! recognised by its distance: no schedule of the hub waits longer than [`LONGEST_WAIT`], so that what is further
-//! ahead counts as due.
+//! ahead of the clock then. A node that starts cannot tell a step forward from a time in which no node ran, and moves
+//! nothing: what waits is due early then. A node that ran before can tell ([`Noted::hidden_step`]), and sees to it that
+//! nothing expires for it. A due time that was stored after a step, by a node that died before it found the step, is
+//! recognised by its distance: no schedule of the hub waits longer than [`LONGEST_WAIT`], so that what is further ahead
+//! counts as due.
 
 use std::time::Duration;
 
@@ -62,14 +64,16 @@ impl Step {
         if at > after && at < until { self.moved(at) } else { at }
     }
 
-    /// Whether what was stored at the time `at` may have been stored between the step and its discovery, by the new clock.
+    /// Whether what was stored at the time `at` may have been stored between a step back and its discovery, by the new
+    /// clock, and does not move. What is stored after a step forward is beyond its [bounds](Self::bounds).
     pub fn is_since(self, at: Timestamp) -> bool {
         let (first, last) = self.undiscovered();
         at >= first && at <= last
     }
 
+    /// Nothing is between these after a step forward.
     fn undiscovered(self) -> (Timestamp, Timestamp) {
-        (self.now - self.within, self.now)
+        if self.by() < 0 { (self.now - self.within, self.now) } else { (Timestamp::MAX, Timestamp::MIN) }
     }
 
     /// The due times that move are between these.
@@ -146,19 +150,34 @@ impl Noted {
         let first = Step { expected: self.seen_at.max(now), now, within: Duration::ZERO };
         let step = match before {
             Some(before) => {
-                // Also without a step by this node's own reading: it may have slept through one and its reversal,
-                // and another node has followed the first alone.
-                let (change, known_ms) = (before.reading.change_to(reading), self.moved_ms - before.moved_ms);
-                let expected = Timestamp::from_millis(change.expected.as_millis() + known_ms);
-                let step = Step { expected, ..change };
-                // A node that started meanwhile found the clock ahead and took that for a downtime: what waits goes by the
-                // clock after the step already, and is due early. What was noted since tells of a step back after it.
-                if step.by() > 0 && self.seen_at > expected + SMALLEST_STEP { first } else { step }
+                let step = self.unknown_change(before, reading);
+                // What a node noted that started meanwhile tells of a step back after a hidden one.
+                if self.hides(step) { first } else { step }
             }
             None => first,
         };
         let step = Some(step).filter(|step| !step.is_drift());
         (Followed { reading, moved_ms: self.moved_ms + step.map_or(0, Step::by) }, step)
+    }
+
+    /// A step forward that a node hid which started after it and took it for a downtime. All nodes go by the clock after it,
+    /// so that no due time moves. What was to expire before its discovery expires later by the step, once for each node
+    /// that finds it: later than it should at worst.
+    pub fn hidden_step(self, before: Option<Followed>, reading: Reading) -> Option<Step> {
+        before.map(|before| self.unknown_change(before, reading)).filter(|step| self.hides(*step))
+    }
+
+    fn hides(self, step: Step) -> bool {
+        step.by() > 0 && self.seen_at > step.expected + SMALLEST_STEP
+    }
+
+    /// What the clock moved by between two readings, without the steps that were followed since the first. It may be one
+    /// when the readings show none: the node slept through a step and its reversal, and another has followed the first
+    /// alone.
+    fn unknown_change(self, before: Followed, reading: Reading) -> Step {
+        let (change, known_ms) = (before.reading.change_to(reading), self.moved_ms - before.moved_ms);
+        let expected = Timestamp::from_millis(change.expected.as_millis() + known_ms);
+        Step { expected, ..change }
     }
 
     /// What an outcome of `stamp` has to be moved by before it is stored: from the clock that it was determined by to the
@@ -194,9 +213,13 @@ impl Due<'_> {
         let at = clock.instant();
         let wall = Leases(self.0.lend()).database_now().await?.unwrap_or_else(|| clock.now());
         let noted = noted.unwrap_or(Noted { seen_at: wall, moved_ms: 0 });
-        let (followed, step) = noted.follow(before, Reading { at, wall });
+        let reading = Reading { at, wall };
+        let (followed, step) = noted.follow(before, reading);
         if let Some(step) = step {
             self.shift(step).await?;
+        }
+        if let Some(step) = noted.hidden_step(before, reading) {
+            self.shift_expiry(step).await?;
         }
         self.note(followed.into()).await?;
         Ok((followed, step))
@@ -230,15 +253,11 @@ impl Due<'_> {
         )
     }
 
-    /// Moves due times, first attempts and the ends of leases along with a step. A due time that was set after it becomes
-    /// due early, but what is to be sent must not expire for it.
+    /// Moves due times, first attempts, the ends of leases and [expiries](Self::shift_expiry) along with a step. A due time
+    /// that was set after it becomes due early.
     async fn shift(&mut self, step: Step) -> Result<()> {
-        let ((after, until), (first, last)) = (step.bounds(), step.undiscovered());
-        sql!(self.0, run:
-            "UPDATE outbox SET expires_at = expires_at + $1 WHERE state IN ('queued', 'sending') AND expires_at > $2
-                AND expires_at < $3 AND (created_at < $4 OR created_at > $5)";
-            step.by(), after, until, first, last
-        )?;
+        self.shift_expiry(step).await?;
+        let (after, until) = step.bounds();
         for sql in [
             "UPDATE nodes SET lease_until = lease_until + $1 WHERE lease_until > $2 AND lease_until < $3",
             "UPDATE deliveries SET due_at = due_at + $1 WHERE state IN ('pending', 'parked') AND due_at > $2
@@ -255,6 +274,16 @@ impl Due<'_> {
             sql!(self.0, run: sql; step.by(), after, until)?;
         }
         Ok(())
+    }
+
+    /// Moves the times at which items expire along with a step, so that none expires early.
+    async fn shift_expiry(&mut self, step: Step) -> Result<()> {
+        let ((after, until), (first, last)) = (step.bounds(), step.undiscovered());
+        sql!(self.0, run:
+            "UPDATE outbox SET expires_at = expires_at + $1 WHERE state IN ('queued', 'sending') AND expires_at > $2
+                AND expires_at < $3 AND (created_at < $4 OR created_at > $5)";
+            step.by(), after, until, first, last
+        )
     }
 }
 
@@ -327,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_forward_that_a_new_node_took_for_a_downtime_is_moved_by_by_no_node() {
+    fn a_step_forward_that_a_new_node_took_for_a_downtime_counts_for_no_node() {
         let at = Clock::from(ManualClock::new(NOW)).instant();
         let reading = |after: Duration, wall: Timestamp| Reading { at: at + after, wall: wall + after };
         let (first, _) = Noted { seen_at: NOW, moved_ms: 7 }.follow(None, reading(Duration::ZERO, NOW));
@@ -335,6 +364,14 @@ mod tests {
         let (new, step) = Noted::from(first).follow(None, reading(SECOND, ahead));
         assert_eq!(step, None);
         let mut noted = Noted::from(new);
+        let hidden = noted.hidden_step(Some(first), reading(SECOND * 4, ahead)).unwrap();
+        assert_eq!((hidden.by(), hidden.apply(NOW + HOUR / 2)), (3_600_000, ahead + HOUR / 2));
+        assert_eq!(
+            hidden.apply(ahead + HOUR / 2),
+            ahead + HOUR / 2,
+            "moved by another node, or stored since"
+        );
+        assert_eq!(noted.hidden_step(Some(new), reading(SECOND * 4, ahead)).map(Step::by), None);
         let (mut first, mut new) = (first, new);
         for after in (4..20).step_by(4).map(|seconds| SECOND * seconds) {
             let step;

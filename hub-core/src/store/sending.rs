@@ -158,8 +158,8 @@ impl Sending<'_> {
     }
 
     /// Items for these people that something can be done about now, in the order they were accepted: what ran out, what
-    /// is due with nothing before it that is not, to people whose window is open, and to others what has no reason why
-    /// it waits.
+    /// is due with nothing before it that is not, to people whose window is open, and to others what does not say why it
+    /// waits.
     pub async fn open(
         &mut self,
         bot_id: BotId,
@@ -210,6 +210,23 @@ macro_rules! is_open {
     };
 }
 
+/// That an item does not say why it waits: nothing was tried, or the reason is of a try.
+macro_rules! is_unexplained {
+    ($item:literal) => {
+        concat!(
+            "(",
+            $item,
+            ".last_error IS NULL OR ",
+            $item,
+            ".state = 'sending' OR ",
+            $item,
+            ".due_at > ",
+            $item,
+            ".updated_at)"
+        )
+    };
+}
+
 /// The statement of [`Sending::people`]. It goes from one person with open items to the next by the index of these.
 pub(super) const PEOPLE: &str = concat!(
     "WITH RECURSIVE people (id) AS (
@@ -229,7 +246,9 @@ pub(super) const PEOPLE: &str = concat!(
     ") AND (SELECT due_at <= $2 OR due_at > $6 FROM outbox WHERE bot_id = $1 AND peer = people.id AND ",
     is_open!(),
     " ORDER BY id LIMIT 1))
-       OR (EXISTS (SELECT 1 FROM outbox WHERE bot_id = $1 AND peer = people.id AND last_error IS NULL AND ",
+       OR (EXISTS (SELECT 1 FROM outbox WHERE bot_id = $1 AND peer = people.id AND ",
+    is_unexplained!("outbox"),
+    " AND ",
     is_open!(),
     ") AND NOT EXISTS (SELECT 1 FROM contacts c WHERE c.bot_id = $1 AND c.user_id = people.id AND ",
     window_is_open!(),
@@ -253,7 +272,9 @@ pub(super) const OPEN: [&str; 2] = dialects![
     window_is_open!(),
     " AND NOT EXISTS (SELECT 1 FROM outbox h WHERE h.bot_id = o.bot_id AND h.peer = o.peer AND h.id <= o.id AND h.",
     is_open!(),
-    " AND h.due_at > $2 AND h.due_at <= $6)) OR (o.last_error IS NULL AND (",
+    " AND h.due_at > $2 AND h.due_at <= $6)) OR (",
+    is_unexplained!("o"),
+    " AND (",
     window_is_open!(),
     ") IS NOT TRUE)
     ORDER BY o.id LIMIT $5"

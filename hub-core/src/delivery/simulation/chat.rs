@@ -20,7 +20,7 @@ use crate::{
 const POLL_HOLD: Duration = Duration::from_secs(20);
 /// Most messages of one response.
 const MAX_BATCH: usize = 5;
-/// How long after a message, and how often, a person may be written to.
+/// Sending window: time after a person's message, and number of sends.
 const WINDOW: WindowRules = WindowRules {
     age: Some(Duration::from_secs(23 * 3600 + 1800)),
     sends: Some(3),

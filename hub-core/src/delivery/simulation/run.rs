@@ -319,6 +319,8 @@ impl<'d> Run<'d> {
             let (now, back) = (self.clock.now(), self.random.below(2) == 0);
             let wall = if back { now - by } else { now + by };
             self.clock.set(wall);
+            let is_long = !back && by > HubConfig::default().outbox_lifetime;
+            self.world.lock().tables.long_steps.set(self.clock.instant(), is_long);
             self.world.lock().note(format_args!("the clock is set from {now} to {wall}"));
             self.write_back();
         }

@@ -19,12 +19,12 @@ use crate::{
     secret::Sealed,
     store::{
         deliveries::{Finished, HealthReport, JobMessage, JobRow},
-        due::{self, Noted, Reading, Stamp, Step},
+        due::{self, Followed, Noted, Reading, Stamp, Step},
         inbox::{Accept, Accepted, ContactUpdate, MessageRow},
         leases::Lease,
         sending::{ItemState, OpenItem, Permit},
     },
-    time::Timestamp,
+    time::{Instant, Timestamp},
 };
 
 mod leases;
@@ -63,9 +63,12 @@ pub struct Item {
     pub open: OpenItem,
     pub bot: BotId,
     pub created_at: Timestamp,
+    updated_at: Timestamp,
     /// Its place among all items in the order of their commits.
     pub place: usize,
     pub state: Option<ItemState>,
+    /// Whether it expired after a step of the clock that no node could tell from a downtime.
+    pub is_excused: bool,
 }
 
 #[derive(Debug)]
@@ -83,6 +86,40 @@ struct Contact {
     closed: Option<String>,
 }
 
+/// Steps forward by more than items live. A node that starts after one takes it for a downtime; what expires for it is
+/// excused as long as no node that ran before has read the clock.
+#[derive(Debug, Default)]
+pub struct LongSteps {
+    /// The steps that no such node has read yet.
+    unread: Vec<Instant>,
+    /// Whether a node took them for a downtime.
+    is_hidden: bool,
+    /// Whether the clock was set again before any other node read it: none ever knows.
+    is_lost: bool,
+}
+
+impl LongSteps {
+    /// The clock is set, forward by more than items live if `is_long`.
+    pub fn set(&mut self, at: Instant, is_long: bool) {
+        self.is_lost |= self.is_hidden;
+        if is_long {
+            self.unread.push(at);
+        }
+    }
+
+    fn read(&mut self, before: Option<Followed>) {
+        match before {
+            Some(before) => self.unread.retain(|step| *step <= before.reading.at),
+            None => self.is_hidden = true,
+        }
+        self.is_hidden &= !self.unread.is_empty();
+    }
+
+    fn excuses(&self) -> bool {
+        self.is_lost || !self.unread.is_empty()
+    }
+}
+
 /// Everything that is on disk.
 #[derive(Debug, Default)]
 pub struct Tables {
@@ -96,6 +133,7 @@ pub struct Tables {
     pub outbox: BTreeMap<OutboxId, Item>,
     contacts: BTreeMap<(BotId, String), Contact>,
     clock: Option<Noted>,
+    pub long_steps: LongSteps,
     nodes: BTreeMap<NodeId, Node>,
     /// Grants of each bot's lease, by node: how often each may rightly deliver one message.
     pub grants: BTreeMap<(BotId, NodeId), usize>,
@@ -279,6 +317,12 @@ impl Delivery {
 impl Item {
     pub fn is_open(&self) -> bool {
         self.state.is_none()
+    }
+
+    /// `is_unexplained!` of `store::sending`.
+    fn is_unexplained(&self) -> bool {
+        let OpenItem { last_error, state, due_at, .. } = &self.open;
+        last_error.is_none() || *state == ItemState::Sending || *due_at > self.updated_at
     }
 
     /// Whether its reason says that the person has to write.

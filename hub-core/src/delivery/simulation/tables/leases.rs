@@ -82,6 +82,10 @@ impl Tables {
         if let Some(step) = step {
             self.shift(step);
         }
+        if let Some(step) = noted.hidden_step(before, reading) {
+            self.shift_expiry(step);
+        }
+        self.long_steps.read(before);
         (followed, step)
     }
 
@@ -99,9 +103,13 @@ impl Tables {
         }
         for item in self.outbox.values_mut().filter(|one| one.is_open()) {
             shift(&mut item.open.due_at);
-            if !step.is_since(item.created_at) {
-                shift(&mut item.open.expires_at);
-            }
+        }
+        self.shift_expiry(step);
+    }
+
+    fn shift_expiry(&mut self, step: Step) {
+        for item in self.outbox.values_mut().filter(|one| one.is_open() && !step.is_since(one.created_at)) {
+            item.open.expires_at = step.apply(item.open.expires_at);
         }
     }
 

@@ -67,9 +67,16 @@ impl Tables {
         }
         self.keys.insert(key, new.message_id);
         for open in (0..).map_while(|place| OpenItem::new(new, place)) {
-            let place = self.outbox.len();
-            self.outbox
-                .insert(open.id, Item { open, bot: new.bot_id, created_at: new.now, place, state: None });
+            let item = Item {
+                bot: new.bot_id,
+                created_at: new.now,
+                updated_at: new.now,
+                place: self.outbox.len(),
+                state: None,
+                is_excused: false,
+                open,
+            };
+            self.outbox.insert(item.open.id, item);
         }
         true
     }
@@ -98,8 +105,7 @@ impl Tables {
                 && contact.opened_at.is_some_and(|at| at > oldest)
                 && contact.sends < rules.sends.map_or(i64::MAX, i64::from);
             let ready = is_window_open && !blocked.contains(item.open.peer.as_str());
-            let is_unexplained = !is_window_open && item.open.last_error.is_none();
-            if ready || is_unexplained || item.open.expires_at <= now {
+            if ready || !is_window_open && item.is_unexplained() || item.open.expires_at <= now {
                 open.push(OpenItem {
                     context_token: contact.token.clone(),
                     window_opened_at: contact.opened_at,
@@ -138,11 +144,12 @@ impl Tables {
         if settled.state == ItemState::Expired && item.open.expires_at > settled.stamp.read.wall {
             return false;
         }
-        item.open.due_at = settled.due_at;
+        (item.open.due_at, item.updated_at) = (settled.due_at, settled.stamp.read.wall);
         item.open.unknowns += i64::from(settled.unknown);
         item.open.state = settled.state;
         item.open.last_error = settled.error;
         item.state = (settled.state != ItemState::Queued).then_some(settled.state);
+        item.is_excused = self.long_steps.excuses();
         let contact = self.contacts.get_mut(&(settled.bot_id, settled.peer.clone()));
         if let Some(contact) = contact.filter(|contact| contact.opened_at == settled.window_opened_at) {
             contact.sends = (contact.sends - i64::from(settled.uncount)).max(0);
