@@ -6,6 +6,7 @@ pub mod fault_proxy;
 pub mod fault_receiver;
 pub mod http;
 pub mod hub_process;
+pub mod logged_plans;
 pub mod port;
 pub mod postgres;
 pub mod postgres_user;

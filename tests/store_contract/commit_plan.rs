@@ -23,19 +23,12 @@ use super::{
 };
 use crate::support::{
     database::{Db, START},
+    logged_plans::{LOGS_PLANS, number, plans},
     postgres::Server,
 };
 
 /// Outcomes of a commit.
 const ROWS: usize = 120;
-
-/// That its plans are logged, with what was done.
-const LOGS_PLANS: [&str; 4] = [
-    "session_preload_libraries=auto_explain",
-    "auto_explain.log_min_duration=0",
-    "auto_explain.log_analyze=on",
-    "auto_explain.log_timing=off",
-];
 
 /// Messages of as many people, each with a delivery.
 async fn accept(db: &Db, on: &Stage, round: usize) -> Vec<(String, DeliveryId, TraceId)> {
@@ -70,21 +63,6 @@ async fn finish(db: &Db, on: &Stage, round: usize, deliveries: Vec<(String, Deli
     });
     let stored = join_all(outcomes.map(|outcome| db.store.finish(Arc::new(outcome)))).await;
     assert_eq!(stored.len(), ROWS);
-}
-
-/// The plans of a log: each as its lines.
-fn plans(log: &str) -> impl Iterator<Item = Vec<&str>> {
-    let mut lines = log.lines().peekable();
-    std::iter::from_fn(move || {
-        lines.find(|line| line.contains("LOG:  duration: ") && line.ends_with("plan:"))?;
-        Some(std::iter::from_fn(|| lines.next_if(|line| line.starts_with('\t'))).collect())
-    })
-}
-
-/// The number after `what` in a line.
-fn number(line: &str, what: &str) -> Option<usize> {
-    let rest = line.split(what).nth(1)?;
-    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use crate::support::database::Db;
 
 /// Rows per user, so that users, bots and channels grow too.
 const ROWS_PER_USER: u32 = 10;
-/// What ids of the tables count from, with as many digits as a ULID has after seven.
+/// First number of an id, with as many digits as a ULID has after seven.
 const FIRST: u64 = 1_000_000_000_000_000_000;
 
 /// The `number`th id of a table.

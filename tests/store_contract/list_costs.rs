@@ -1,5 +1,5 @@
-//! A page of a list costs the same however many rows the hub has, which the steps of SQLite's virtual machine show.
-//! Every method of the store that lists or counts is among the [lists](super::lists).
+//! A page of a list costs the same however many rows the hub has, which the steps of SQLite's virtual machine and the
+//! rows that PostgreSQL read show. Every method of the store that lists or counts is among the [lists](super::lists).
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -10,7 +10,11 @@ use super::{
     filled::fill,
     lists::{Listed, read_all},
 };
-use crate::support::database::Db;
+use crate::support::{
+    database::Db,
+    logged_plans::{LOGS_PLANS, number, plans},
+    postgres::Server,
+};
 
 /// Rows of each table.
 const FEW: u32 = 1_000;
@@ -19,6 +23,9 @@ const MANY: u32 = 30_000;
 const STEPS_PER_SCANNED: u64 = 25;
 /// A bot and its channels, each of which has an index of its traces.
 const SOURCES: u64 = 3;
+
+/// Rows that a part of a plan of PostgreSQL reads at most: of a table with [`MANY`], and of a user with half of them.
+const MOST_READ: usize = 5_000;
 
 /// Lists with a filter without an index, by the beginning of their names.
 const SCANNED: &[&str] = &[
@@ -51,6 +58,7 @@ const GROWING: &[(&str, &str)] = &[
     ("messages::search in flight", "unsent parts of one user's bots"),
     ("media::opened_with_md5", "files of one bot with the same bytes"),
     ("leases::with_work", "bots with open work"),
+    ("leases::unserved", "free bots, which living nodes take"),
     ("leases::any_free", "with statistics, users and their bots up to the first that is free"),
     ("replays::find", "traces of one replay"),
     ("replays::bots_of", "traces of one replay"),
@@ -101,6 +109,42 @@ async fn a_page_takes_as_many_steps_of_30000_rows_as_of_1000() {
 
 fn may_grow(list: &Listed) -> bool {
     GROWING.iter().any(|(name, _)| list.name.starts_with(name))
+}
+
+/// The most rows that a part of a plan of PostgreSQL read, also those that it left out.
+fn most_rows(plan: &[&str]) -> usize {
+    let read = |line: &&str| {
+        let rows = number(line, "actual rows=").filter(|_| line.contains("Scan"));
+        rows.map(|rows| rows * number(line, " loops=").unwrap_or(1))
+    };
+    let removed = |line: &&str| {
+        number(line, "Rows Removed by Filter: ").or(number(line, "Rows Removed by Join Filter: "))
+    };
+    plan.iter().filter_map(|line| read(line).or(removed(line))).max().unwrap_or(0)
+}
+
+#[tokio::test]
+async fn a_page_reads_few_of_30000_rows_of_postgresql() {
+    let Some(server) = Server::with(&LOGS_PLANS) else { return };
+    let db = Db::of(&server).await;
+    fill(&db, MANY).await;
+    db.sql("ANALYZE").await;
+    let lists = read_all(&db, MANY).await;
+    db.store.close().await;
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let log = server.log();
+    let plans: Vec<(String, Vec<&str>)> = plans(&log).map(|plan| (words(&plan.join(" ")), plan)).collect();
+    let mut read = Vec::new();
+    for list in lists.iter().filter(|list| !may_grow(list)) {
+        for statement in &list.ran {
+            let text = format!("Query Text: {}", words(&statement.sql));
+            let of_statement = plans.iter().filter(|(shown, _)| shown.starts_with(&text)).collect::<Vec<_>>();
+            assert!(!of_statement.is_empty(), "{} is not in the log: {text}", list.name);
+            let too_many = of_statement.iter().filter(|(_, plan)| most_rows(plan) > MOST_READ);
+            read.extend(too_many.map(|(_, plan)| format!("{}:\n{}\n", list.name, plan.join("\n"))));
+        }
+    }
+    assert!(read.is_empty(), "{}", read.join("\n"));
 }
 
 /// The methods of the store's views in a source that list or count without writing, with their file.

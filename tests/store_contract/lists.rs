@@ -275,7 +275,7 @@ async fn pages_of_administrators(lists: &mut Lists) {
     list!(lists, plugins::pending(&page));
 }
 
-/// What nodes read to deliver and to send.
+/// Lists that nodes read to deliver and to send.
 async fn work_of_nodes(lists: &mut Lists) {
     let epoch = Timestamp::from_millis(0);
     let rules = WindowRules { age: None, sends: None, burst: None, gap: Duration::ZERO };
@@ -289,6 +289,7 @@ async fn work_of_nodes(lists: &mut Lists) {
     list!(lists, media::opened_with_md5(bot(), "md5", LIMIT));
     list!(lists, leases::work(&Lease { bot_id: bot(), fence: 0 }));
     list!(lists, leases::any_free(&networks, epoch));
+    list!(lists, leases::unserved(epoch, LIMIT));
     list!(lists, app_events::has_due(epoch));
     list!(
         lists,
@@ -338,6 +339,7 @@ async fn rows_that_are_named(lists: &mut Lists) {
     list!(lists, traces::find(scope(owner()), Some(bot()), id(0)));
     list!(lists, traces::outcomes(&messages));
     list!(lists, deliveries::of_trace(id(0), id(0)));
+    list!(lists, deliveries::open_of(&messages));
     list!(lists, replays::sources(owner(), &traces));
     list!(lists, bots::owners(&[bot()]));
     list!(lists, bots::names(&[bot()]));

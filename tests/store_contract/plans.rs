@@ -102,7 +102,7 @@ const OF_EVERYONE: &[&str] = &[
 /// Lists in pages: what they read begins at their cursor.
 const PAGES: &[&str] = &["::page", "::pending", "::search", "::list", "::list_sessions"];
 
-/// How a database runs a statement.
+/// A database's plan of a statement.
 struct Plan<'s> {
     sql: &'s str,
     lines: Vec<String>,

@@ -119,6 +119,7 @@ macro_rules! of_installation {
     };
 }
 
+// Whether an installation is open is a value and no `EXISTS`, for which PostgreSQL may read all installations first.
 macro_rules! of_app {
     ($ids:literal) => {
         following!(
@@ -127,9 +128,8 @@ macro_rules! of_app {
             no_newer!("s.app_id = $1 AND s.installation_id IS NULL"),
             " AND NOT EXISTS (SELECT 1 FROM app_sockets s
                 WHERE s.installation_id = e.installation_id AND s.until > $3)
-              AND (e.kind = 'app.uninstalled' OR EXISTS (SELECT 1 FROM app_installations i
-                JOIN bots b ON b.id = i.bot_id JOIN users u ON u.id = b.owner_id
-                WHERE i.id = e.installation_id AND i.enabled AND u.status = 'active'))"
+              AND (e.kind = 'app.uninstalled' OR (SELECT i.enabled AND u.status = 'active' FROM app_installations i
+                JOIN bots b ON b.id = i.bot_id JOIN users u ON u.id = b.owner_id WHERE i.id = e.installation_id))"
         )
     };
 }

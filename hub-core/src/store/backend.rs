@@ -156,11 +156,13 @@ impl Backend {
                     Ok(true)
                 })
             })
-            .connect_lazy_with(
-                options
-                    .clone()
-                    .options([("default_transaction_read_only", "on"), ("statement_timeout", "5s")]),
-            );
+            .connect_lazy_with(options.clone().options([
+                ("default_transaction_read_only", "on"),
+                ("statement_timeout", "5s"),
+                // A page follows an index and ends at its limit. With the default of 4 PostgreSQL prefers to collect and
+                // sort all rows of a bot, because it expects few of each bot.
+                ("random_page_cost", "1"),
+            ]));
         // The writer's statements join a few rows with large tables by key. Plans are made once, while tables may
         // be small or unknown; one that reads a whole table then would be kept while it grows.
         let by_key = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"];

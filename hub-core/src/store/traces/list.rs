@@ -115,7 +115,7 @@ impl TraceQuery {
         // What names few traces is read, not all of a channel.
         let channel = match self.channel_id {
             None => "",
-            Some(_) if self.has_few() || self.is_undelivered() => " AND t.channel_id = $6",
+            Some(_) if self.has_few() || self.is_undelivered() => " AND t.channel_id || '' = $6",
             Some(_) => concat!(" AND ", is_channel_or_bot!("t", "$6")),
         };
         AMONG.map(|among| {

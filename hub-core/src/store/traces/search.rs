@@ -28,7 +28,7 @@ const REPLAYS: &str = newest!("id", "traces x WHERE x.bot_id || '' = b.id AND x.
 const OF_MESSAGE: &str = newest!("id", "traces x WHERE x.bot_id || '' = b.id AND x.message_id = $9");
 const OF_REPLAY: &str = newest!(
     "trace_id",
-    "replay_traces x JOIN traces y ON y.id = x.trace_id WHERE y.bot_id || '' = b.id AND x.replay_id = $11"
+    "replay_traces x WHERE (SELECT y.bot_id FROM traces y WHERE y.id = x.trace_id) = b.id AND x.replay_id = $11"
 );
 const TRACE: &str = "SELECT x.id FROM traces x WHERE x.bot_id || '' = b.id AND x.id = $10";
 
