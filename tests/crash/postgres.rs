@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use hub_core::{secret::Secret, store::StoreConfig, time::Clock};
+use hub_core::{config::HubConfig, secret::Secret, store::StoreConfig, time::Clock};
 use reqwest::Method;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -73,6 +73,34 @@ async fn the_hub_outlives_its_database_connections() {
     until("no transaction is left open", async || (one(&url, open).await == 0).then_some(())).await;
     clock.sleep(Duration::from_millis(500)).await;
     assert_eq!(one(&url, open).await, 0);
+    stage.close(server).await;
+}
+
+#[tokio::test]
+async fn a_stop_without_the_database_ends_and_loses_nothing() {
+    let Some(database) = postgres::Server::alone() else { return };
+    let StoreConfig::Postgres(url) = database.create_database().await else {
+        panic!("it makes such databases")
+    };
+    let (mut stage, mut server) = Stage::open("SIGTERM without PostgreSQL", Some(url)).await;
+    stage.moved(Some(server.ready().await));
+    stage.start();
+    stage.is_under_way().await;
+    database.stop();
+    refuses(&stage).await;
+    let (clock, drain) = (Clock::system(), HubConfig::default().drain);
+    let begun = clock.instant();
+    server.process.signal("TERM");
+    let (ended, log) = server.process.wait().await;
+    let took = clock.instant().since(begun);
+    assert!(took < drain + drain / 2, "{took:?}:\n{log}");
+    assert!(ended.code().is_some(), "{ended}:\n{log}");
+    stage.crashed();
+    database.start();
+    let mut server = Server::spawn(&stage.home);
+    stage.moved(Some(server.ready().await));
+    let in_flight = stage.in_flight();
+    let stage = stage.settle(in_flight).await;
     stage.close(server).await;
 }
 

@@ -143,9 +143,14 @@ mod tests {
 
     #[test]
     fn every_sentence_of_an_explanation_has_a_translation() {
-        // Ends of longer sentences, which have patterns of their own.
-        let parts =
-            [", at attempt {}", " A reply waits: {}.", "; later messages do not wait for it", "{} --bot {}"];
+        // Parts of longer sentences, which have patterns of their own.
+        let parts = [
+            "The message was delivered to {}{}: {}.{}",
+            ", at attempt {}",
+            " A reply waits: {}.",
+            "; later messages do not wait for it",
+            "{} --bot {}",
+        ];
         let sources = [
             include_str!("../../../../hub-core/src/traces/explain/verdict.rs"),
             include_str!("../../../../hub-core/src/traces/explain/checks.rs"),

@@ -10,7 +10,7 @@ use super::*;
 /// A value of the other site in every field.
 const MARK: &str = "stolen-7f3a";
 
-/// How browsers send a form of another site: by their age, from a frame, from a page without referrer.
+/// Headers with which browsers send a form of another site: by age, from a frame, from a page without referrer.
 const SENDERS: [&[(&str, &str)]; 7] = [
     &[("Sec-Fetch-Site", "cross-site"), ("Origin", "https://evil.example")],
     &[("Sec-Fetch-Site", "cross-site"), ("Origin", "null")],
@@ -21,7 +21,7 @@ const SENDERS: [&[(&str, &str)]; 7] = [
     &[],
 ];
 
-/// What a browser sends when something on a page is pressed.
+/// The request of a browser when something on a page is pressed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Press {
     method: &'static str,

@@ -1,4 +1,4 @@
-//! What the page of a trace offers for a delivery that has not ended, and for one that has.
+//! The page of a trace: actions for a delivery that has not ended, and for one that has.
 
 use hub_core::id::{DeliveryId, Id};
 use serde_json::json;
@@ -15,7 +15,7 @@ async fn park(app: &App, seen: &Seen) {
     sql(
         app,
         format!(
-            "INSERT INTO deliveries (id, message_id, bot_id, channel_id, trace_id, sink, lane, seq, state, attempts, due_at,
+            "INSERT OR REPLACE INTO deliveries (id, message_id, bot_id, channel_id, trace_id, sink, lane, seq, state, attempts, due_at,
                 claim, created_at)
              VALUES ('{id}', '{message}', '{bot}', '{channel}', '{trace}', 'webhook', '{id}', 1, 'parked', 2,
                 9000000000000, 0, 0)"
