@@ -36,7 +36,7 @@ pub(crate) const PATHS: [(&str, &[Method]); 12] = [
 ];
 /// The link in a QR code.
 const LOGIN: &str = "/ilink/login";
-/// Where a program begins a login.
+/// The path at which a program begins a login.
 const BEGIN_LOGIN: &str = "/ilink/bot/get_bot_qrcode";
 /// Where files are uploaded.
 pub(crate) const UPLOAD: &str = "/c2c/upload";

@@ -33,7 +33,7 @@ async fn open(folder: &Path) -> SqliteConnection {
     SqliteConnection::connect_with(&options).await.unwrap()
 }
 
-/// What a start writes, and a running hub does not.
+/// Files and rows that a start writes, and a running hub does not.
 async fn contents(folder: &Path) -> Vec<String> {
     let mut connection = open(folder).await;
     let mut rows = Vec::new();

@@ -15,7 +15,7 @@ use super::{
     table::TABLE,
 };
 
-/// What a right call of each operation leaves in the log.
+/// Audit entries that a valid call of each operation adds.
 const AUDITED: &[(&str, &[Action])] = &[
     ("register", &[Action::UserRegistered, Action::Login]),
     ("login", &[Action::Login]),
@@ -107,7 +107,7 @@ impl<'s> Log<'s> {
         log
     }
 
-    /// What was added since, oldest first.
+    /// Entries that were added since, oldest first.
     async fn new_entries(&mut self) -> Vec<AuditEntry> {
         let (filter, mut entries) = (AuditFilter::default(), Vec::new());
         let mut cursor = None::<String>;

@@ -17,7 +17,7 @@ use crate::{
     support::http::Caller,
 };
 
-/// Where the stranger is.
+/// Address of the stranger.
 const STRANGER: Ipv4Addr = Ipv4Addr::new(127, 77, 1, 1);
 /// Requests of the stranger at the same time.
 const AT_ONCE: usize = 16;

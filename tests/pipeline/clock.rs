@@ -85,7 +85,7 @@ async fn delivery_goes_on_while_the_clock_steps_back_and_forth() {
     }
 }
 
-/// What people write opens their window, whatever the clock showed when they wrote before.
+/// A message opens the window of its author, whatever the clock showed at their last message.
 #[tokio::test]
 async fn replies_are_sent_after_the_clock_steps_back() {
     for by in [SECOND * 600, HOUR * 24] {

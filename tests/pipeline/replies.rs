@@ -104,7 +104,7 @@ async fn replies_keep_to_the_limit_within_five_minutes() {
     assert_eq!(hub.wait_sent(&bot, 13).await.len(), 13);
 }
 
-/// What is known of the last message of the bot, and why it waits.
+/// The last message of the bot, with the reason why it waits.
 async fn waiting(hub: &World, bot: &TestBot, part: &str) -> Message {
     hub.until("the reply waits for its person", async || {
         let filter = MessageFilter { direction: Some(Direction::Outbound), ..MessageFilter::default() };

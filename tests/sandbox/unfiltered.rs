@@ -21,7 +21,7 @@ const DENIED: [&str; 2] = [env!("CARGO_BIN_EXE_sandbox-worker"), "without-filter
 const FREE: [(&str, &str); 3] =
     [("HUB_SIM_LISTEN", "127.0.0.1:0"), ("HUB_NETWORK", "sim"), ("HUB_LOG_FORMAT", "json")];
 
-/// What `/readyz` of a server reports about plugins, and its log.
+/// Reads what `/readyz` of a server reports about plugins, and its log.
 async fn server(settings: &[(&str, &str)]) -> (Value, String) {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data").display().to_string();

@@ -26,7 +26,7 @@ use crate::{
 const MAX_SESSIONS: u32 = 100;
 /// A session's last use is noted at most this often.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
-/// How long after its sign-in a session may change the ways of signing in and let other devices in.
+/// Age up to which a session may change the ways of signing in and let other devices in.
 const RECENT_SIGN_IN: Duration = Duration::from_secs(15 * 60);
 /// No password is longer in bytes: 256 characters of four.
 const MAX_PASSWORD_BYTES: usize = 1024;

@@ -15,7 +15,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// How long a code can be opened and confirmed.
+/// Time for which a code can be opened and confirmed.
 pub(super) const LIFETIME: Duration = Duration::from_secs(2 * 60);
 /// Characters of the program's name in a link. A code that a terminal shows has to stay small.
 const MAX_NAME: usize = 40;

@@ -34,7 +34,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// How long the token of a confirmed login can be collected, at least.
+/// Shortest time for which the token of a confirmed login can be collected.
 const COLLECT: Duration = Duration::from_secs(60);
 /// Logins that users have opened.
 const MAX_LOGINS: u32 = 1_000;
@@ -48,7 +48,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 pub struct IlinkLogin {
     /// Network address of the program; empty if unknown.
     pub ip: String,
-    /// What the program calls itself, at most 40 characters; may be empty.
+    /// The program's own name, at most 40 characters; may be empty.
     pub user_agent: String,
     /// When it began.
     pub requested_at: Timestamp,

@@ -21,7 +21,7 @@ pub enum CallFilter {
     Optional,
 }
 
-/// How plugins are confined.
+/// The confinement of plugins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Confinement {
     /// No worker has started yet, or there are none.

@@ -161,7 +161,7 @@ impl Sandbox {
         self.launcher.start(&self.clock).await.map(drop)
     }
 
-    /// How plugins are confined, as the worker that was started last reported.
+    /// The confinement of plugins, as the last started worker reported it.
     pub fn confinement(&self) -> Confinement {
         self.launcher.confinement()
     }

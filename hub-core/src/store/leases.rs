@@ -205,7 +205,7 @@ impl Leases<'_> {
         )
     }
 
-    /// How many bots of each of its networks each living node has; nothing on SQLite, where one node has them all.
+    /// Counts the bots of each living node by network; empty on SQLite, where one node has them all.
     pub async fn shares(&mut self, now: Timestamp) -> Result<Vec<Share>> {
         if matches!(self.0, Conn::Sqlite(_)) {
             return Ok(Vec::new());

@@ -98,7 +98,7 @@ pub use views::{Read, Tx};
 /// How far the time in an id may be from the time of its row: they come from the clocks of a node and of the database.
 /// A list within a time reads the rows of this span in addition.
 const CLOCK_SKEW: Duration = Duration::from_secs(10);
-/// How long closing may take.
+/// Longest time that closing takes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The conditions whose values a request gives. A condition that also allows for a missing value, such as

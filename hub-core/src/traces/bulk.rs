@@ -45,7 +45,7 @@ pub enum ReplaySelection {
     Matching(Box<TraceSearch>),
 }
 
-/// How the messages are delivered again.
+/// Options of a bulk replay.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BulkOptions<'a> {
     /// URL instead of that of each channel's webhook.
@@ -187,7 +187,7 @@ impl Traces<'_> {
     }
 }
 
-/// What is reported of traces that are not replayed.
+/// Adds the traces that were not admitted to those that are not replayed.
 fn all_refused(mut refused: Vec<RefusedReplay>, not_admitted: Vec<(Replay, String)>) -> Vec<RefusedReplay> {
     let sources =
         not_admitted.into_iter().filter_map(|(replay, reason)| Some((replay.trace.replay_of?, reason)));

@@ -42,10 +42,10 @@ pub enum ReplayTo<'a> {
     Model,
 }
 
-/// How a message is delivered again.
+/// Options of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ReplayOptions<'a> {
-    /// Where to.
+    /// The destination.
     pub to: ReplayTo<'a>,
     /// Whether it takes the place of a delivery that waits, which is cancelled in the same commit.
     pub supersede: bool,

@@ -72,7 +72,7 @@ impl Shop {
         self.hub.hub().traces().replay_all(&self.ada, selection, how, None).await.unwrap()
     }
 
-    /// What arrives although so much time passes that every delivery that waits is due.
+    /// Texts that arrive when so much time has passed that every waiting delivery is due.
     async fn texts_after_a_day(&self) -> Vec<String> {
         self.hub.clock().advance(Duration::from_hours(24));
         self.hub.say(&self.bot, "the end");

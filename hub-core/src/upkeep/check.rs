@@ -21,7 +21,7 @@ const NAMED: usize = 5;
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at: `integrity`, `commit-log`, `references`, `secrets`, `files` or `loose-files`.
+    /// Name of the check: `integrity`, `commit-log`, `references`, `secrets`, `files` or `loose-files`.
     pub check: &'static str,
     /// What is wrong, and with what.
     pub message: String,

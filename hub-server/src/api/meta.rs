@@ -21,17 +21,17 @@ pub struct Health {
     pub status: HealthStatus,
 }
 
-/// What the process can do.
+/// Capabilities of the process.
 #[derive(Debug, Object)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Readiness {
     /// Always `ok`; any other state is an error response.
     pub status: HealthStatus,
-    /// What is wrong with the process in which plugins run; absent if nothing is. Everything else works.
+    /// Fault of the process in which plugins run; absent if it works. Everything else works.
     pub plugins: Option<PluginsHealth>,
 }
 
-/// What is wrong with the process in which plugins run.
+/// Fault of the process in which plugins run.
 #[derive(Debug, Clone, Copy, Enum)]
 #[oai(rename_all = "snake_case")]
 pub enum PluginsHealth {

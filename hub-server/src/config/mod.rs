@@ -106,7 +106,7 @@ pub struct Config {
     pub proxy_header: ProxyHeader,
     /// Settings of the domain.
     pub hub: HubConfig,
-    /// Where plugins run.
+    /// Limits and confinement of plugins.
     pub sandbox: SandboxConfig,
     /// The first administrator.
     pub admin: Option<(String, Secret)>,

@@ -95,7 +95,7 @@ impl Unsent<'_> {
         self.operation.is_some() && self.form.field(PAGE_TOKEN).is_none()
     }
 
-    /// What was typed, except for secrets.
+    /// The submitted fields, without secrets.
     fn fields(&self) -> impl Iterator<Item = &(String, String)> {
         // `api_key` and `auth.secret`, but not `keywords`; `auth.secret.clear` removes one and contains none.
         let is_secret = |name: &str| {
@@ -105,7 +105,7 @@ impl Unsent<'_> {
         self.form.fields.iter().filter(move |(name, _)| !is_secret(name))
     }
 
-    /// What sending it would do, in words, with the values.
+    /// Describes the effect of sending the form, with its values.
     fn summary(&self, words: &Words) -> Markup {
         let title = self.operation.map(|operation| (words.actions.title)(operation).unwrap_or(operation));
         let values = self.fields().filter(|(name, value)| name != "once" && !value.is_empty());

@@ -38,7 +38,7 @@ async fn limits(sandbox: &Sandbox, filter: CallFilter) -> Outcome {
     }
 }
 
-/// What the server does on this system, where plugins cannot be confined completely.
+/// Reports how the server runs plugins on a system that cannot confine them completely.
 fn unfiltered(id: &str, filter: CallFilter) -> Outcome {
     match filter {
         CallFilter::Required => Outcome::failed(id, SandboxFault::Unfiltered.to_string()).advise(

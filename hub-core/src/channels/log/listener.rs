@@ -41,7 +41,7 @@ pub struct Listener {
     _place: Place,
 }
 
-/// Where a client starts in the log. A channel's position counts once a client has acknowledged a number or announced
+/// A client's start in the log. A channel's position counts once a client has acknowledged a number or announced
 /// that it will.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Start {

@@ -1,4 +1,4 @@
-//! How the nodes of a database share its bots: as evenly as possible, for each network among the nodes that have it.
+//! Distribution of bots over the nodes of a database: as even as possible, for each network among the nodes that have it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use hub_macros::FromRow;
 
 use crate::id::NodeId;
 
-/// How many bots of a network a living node has that takes bots of it.
+/// Number of bots of a network that a living node has, which takes bots of it.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 #[row(table = "nodes")]
 pub struct Share {
@@ -25,7 +25,7 @@ pub struct Surplus {
     pub to: NodeId,
     /// Their network.
     pub network: String,
-    /// How many.
+    /// Number of bots.
     pub bots: usize,
 }
 

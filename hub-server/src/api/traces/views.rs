@@ -153,7 +153,7 @@ pub struct ReplayTrace {
 }
 
 impl ReplayTrace {
-    /// How the message is delivered again.
+    /// Options of the replay.
     ///
     /// # Errors
     /// `INVALID_PARAMS` for a URL with the sink `ai`.

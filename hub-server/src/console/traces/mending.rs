@@ -1,4 +1,4 @@
-//! What can be done about a delivery: attempt it now, give it up, or replay it once it has ended.
+//! Actions on a delivery: attempt it now, cancel it, or replay it once it has ended.
 
 use hub_core::traces::{Trace, TraceStatus};
 use maud::{Markup, html};

@@ -5,7 +5,7 @@ use super::Text;
 words! {
     /// A form that was not sent.
     Actions {
-        /// What the operation of an action does.
+        /// Title of the operation of an action.
         title: fn(&str) -> Option<Text> = |operation| found(TITLES, operation).map(|(english, _)| english),
             |operation| found(TITLES, operation).map(|(_, chinese)| chinese);
         /// The name of a field.
