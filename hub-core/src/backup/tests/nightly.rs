@@ -21,9 +21,13 @@ struct Nights {
 impl Nights {
     /// Lets backups be made of a hub while `story` goes on.
     async fn watch(nightly: Nightly, story: impl AsyncFnOnce(&Self)) {
-        let BackupTarget::Folder(target) = &nightly.target else { unreachable!() };
+        let target = match &nightly.target {
+            BackupTarget::Folder(target) => target.clone(),
+            #[cfg(feature = "s3")]
+            BackupTarget::Bucket(_) => unreachable!("these backups are in a folder"),
+        };
         let clock = ManualClock::new(NOON.parse().unwrap());
-        let nights = Self { clock, counters: Arc::default(), target: target.clone() };
+        let nights = Self { clock, counters: Arc::default(), target };
         let (clock, random) = (Clock::from(nights.clock.clone()), Random::seeded(2));
         tokio::select! {
             never = nightly.run(&clock, &random, &nights.counters) => match never {},

@@ -108,8 +108,8 @@ impl Tables {
     }
 
     fn shift_expiry(&mut self, step: Step) {
-        for item in self.outbox.values_mut().filter(|one| one.is_open() && !step.is_since(one.created_at)) {
-            item.open.expires_at = step.apply(item.open.expires_at);
+        for item in self.outbox.values_mut().filter(|one| one.is_open()) {
+            item.open.expires_at = step.apply_to_expiry(item.open.expires_at, item.created_at);
         }
     }
 
