@@ -79,6 +79,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("stats::channels", "channels of the hub; for administrators and metrics"),
     ("stats::open_deliveries", "an index of the open deliveries"),
     ("leases::any_free", "with statistics, users and their bots up to the first that is free"),
+    ("leases::unserved", "with statistics of a hub whose bots are free, as here, the bots of the hub"),
     ("app_events::has_due", "an index of the events that are to be sent; ends with the first"),
 ];
 
@@ -120,7 +121,10 @@ impl<'s> Plan<'s> {
     /// Whether a name is of what is as short as the statement itself makes it: what it selects first, and a list that it
     /// was given; or of a small table.
     fn is_short(&self, name: &str) -> bool {
-        let is_small = |table: &&str| *table == name || self.sql.contains(&format!("{table} AS {name} "));
+        let is_small = |table: &&str| {
+            let alias = format!("{table} AS {name}");
+            *table == name || [" ", ","].iter().any(|end| self.sql.contains(&format!("{alias}{end}")))
+        };
         let selects = |line: &String| {
             line.strip_prefix("CO-ROUTINE ").or_else(|| line.strip_prefix("MATERIALIZE ")) == Some(name)
         };

@@ -109,10 +109,10 @@ macro_rules! free_bots {
 /// The networks of living nodes, as a list for `IN`; `$1` is the time.
 macro_rules! served_networks {
     (sqlite) => {
-        "(SELECT x.value FROM nodes n, json_each(n.networks) AS x WHERE n.lease_until > $1)"
+        "(SELECT x.value FROM nodes AS n, json_each(n.networks) AS x WHERE n.lease_until > $1)"
     };
     (postgres) => {
-        "(SELECT json_array_elements_text(n.networks::json) FROM nodes n WHERE n.lease_until > $1)"
+        "(SELECT json_array_elements_text(n.networks::json) FROM nodes AS n WHERE n.lease_until > $1)"
     };
 }
 
@@ -218,7 +218,7 @@ impl Leases<'_> {
         sql!(self.0, all:
             "SELECT n.id AS node, x.network, (SELECT COUNT(*) FROM bots b
                 WHERE b.lease_owner = n.id AND b.network = x.network) AS bots
-            FROM nodes n CROSS JOIN LATERAL json_array_elements_text(n.networks::json) AS x (network)
+            FROM nodes AS n CROSS JOIN LATERAL json_array_elements_text(n.networks::json) AS x (network)
             WHERE n.lease_until > $1 ORDER BY n.id, x.network";
             now
         )
@@ -230,12 +230,12 @@ impl Leases<'_> {
     pub async fn hand_over(&mut self, leases: &[Lease], to: NodeId, now: Timestamp) -> Result<()> {
         sql!(self.0, run:
             "UPDATE bots SET lease_fence = lease_fence + 1, lease_owner = (
-                SELECT n.id FROM nodes n WHERE n.id = $2 AND n.lease_until > $3
+                SELECT n.id FROM nodes AS n WHERE n.id = $2 AND n.lease_until > $3
                 AND bots.network IN (SELECT value FROM json_each(n.networks)))
             FROM (SELECT value->>'bot_id' AS bot_id, value->>'fence' AS fence FROM json_each($1)) AS x
             WHERE bots.id = x.bot_id AND bots.lease_fence = x.fence",
             "UPDATE bots SET lease_fence = lease_fence + 1, lease_owner = (
-                SELECT n.id FROM nodes n WHERE n.id = $2 AND n.lease_until > $3
+                SELECT n.id FROM nodes AS n WHERE n.id = $2 AND n.lease_until > $3
                 AND bots.network IN (SELECT json_array_elements_text(n.networks::json)))
             FROM json_to_recordset($1::json) AS x (bot_id text, fence bigint)
             WHERE bots.id = x.bot_id AND bots.lease_fence = x.fence";
