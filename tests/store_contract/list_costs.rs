@@ -25,7 +25,7 @@ const STEPS_PER_SCANNED: u64 = 25;
 const SOURCES: u64 = 3;
 
 /// Rows that a part of a plan of PostgreSQL reads at most: of a table with [`MANY`], and of a user with half of them.
-const MOST_READ: usize = 5_000;
+const MAX_ROWS_READ: usize = 5_000;
 
 /// Lists with a filter without an index, by the beginning of their names.
 const SCANNED: &[&str] = &[
@@ -111,8 +111,8 @@ fn may_grow(list: &Listed) -> bool {
     GROWING.iter().any(|(name, _)| list.name.starts_with(name))
 }
 
-/// The most rows that a part of a plan of PostgreSQL read, also those that it left out.
-fn most_rows(plan: &[&str]) -> usize {
+/// The number of rows that the most expensive part of a plan read, those that it left out included.
+fn max_rows_read(plan: &[&str]) -> usize {
     let read = |line: &&str| {
         let rows = number(line, "actual rows=").filter(|_| line.contains("Scan"));
         rows.map(|rows| rows * number(line, " loops=").unwrap_or(1))
@@ -140,7 +140,7 @@ async fn a_page_reads_few_of_30000_rows_of_postgresql() {
             let text = format!("Query Text: {}", words(&statement.sql));
             let of_statement = plans.iter().filter(|(shown, _)| shown.starts_with(&text)).collect::<Vec<_>>();
             assert!(!of_statement.is_empty(), "{} is not in the log: {text}", list.name);
-            let too_many = of_statement.iter().filter(|(_, plan)| most_rows(plan) > MOST_READ);
+            let too_many = of_statement.iter().filter(|(_, plan)| max_rows_read(plan) > MAX_ROWS_READ);
             read.extend(too_many.map(|(_, plan)| format!("{}:\n{}\n", list.name, plan.join("\n"))));
         }
     }

@@ -1,4 +1,4 @@
-//! What PostgreSQL did for each statement, as it writes it into its log.
+//! Plans that PostgreSQL writes into its log, with the rows that each part of a statement read.
 
 /// Settings of a server that logs its plans, with what was done.
 pub const LOGS_PLANS: [&str; 4] = [

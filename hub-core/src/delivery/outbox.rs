@@ -267,7 +267,7 @@ impl Outbox {
             return Ok(Next::Wait);
         }
         if now >= item.expires_at {
-            if !self.shared_clock.is_agreed() {
+            if !self.shared_clock.was_read_by_all() {
                 return Ok(Next::Wait);
             }
             let reason = "expired while waiting for the person to write";

@@ -29,9 +29,9 @@ impl SharedClock {
         Self { store, clock, followed: Mutex::default(), started, lease }
     }
 
-    /// Whether every living node has read the clock since this one started. Until then what seems to be over may seem so
-    /// because of a step that happened before the start: a node that was there knows, and moves it along.
-    pub(super) fn is_agreed(&self) -> bool {
+    /// Whether every living node has read the clock since this one started. Until then an item may seem to have expired
+    /// because of a step before the start, by which a node that ran through it still moves the item.
+    pub(super) fn was_read_by_all(&self) -> bool {
         self.clock.instant().since(self.started) > self.lease
     }
 

@@ -182,9 +182,9 @@ impl Noted {
         step.by() > 0 && self.seen_at > step.expected + SMALLEST_STEP
     }
 
-    /// What the clock moved by between two readings, without the steps that were followed since the first. It may be one
-    /// when the readings show none: the node slept through a step and its reversal, and another has followed the first
-    /// alone.
+    /// The change of the clock between two readings, without the steps that were followed since the first. It may be a
+    /// step where the readings show none: the node slept through one and its reversal, and another node has followed
+    /// the first alone.
     fn unknown_change(self, before: Followed, reading: Reading) -> Step {
         let (change, known_ms) = (before.reading.change_to(reading), self.moved_ms - before.moved_ms);
         let expected = Timestamp::from_millis(change.expected.as_millis() + known_ms);

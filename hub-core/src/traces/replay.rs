@@ -45,7 +45,7 @@ pub enum ReplayTo<'a> {
 /// Options of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ReplayOptions<'a> {
-    /// The destination.
+    /// The channel's webhook, or another URL.
     pub to: ReplayTo<'a>,
     /// Whether it takes the place of a delivery that waits, which is cancelled in the same commit.
     pub supersede: bool,

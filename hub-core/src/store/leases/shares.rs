@@ -25,7 +25,7 @@ pub struct Surplus {
     pub to: NodeId,
     /// Their network.
     pub network: String,
-    /// Number of bots.
+    /// Number of bots that it is to hand over.
     pub bots: usize,
 }
 

@@ -112,7 +112,7 @@ impl TraceQuery {
         if self.is_of_bot() {
             return self.of_bot(&filters, "LIMIT $5", "LIMIT $5");
         }
-        // What names few traces is read, not all of a channel.
+        // What names few traces is read, not all of a channel: an expression keeps its index out of the plan.
         let channel = match self.channel_id {
             None => "",
             Some(_) if self.has_few() || self.is_undelivered() => " AND t.channel_id || '' = $6",
