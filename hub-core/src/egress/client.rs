@@ -2,7 +2,6 @@
 
 use std::{
     convert::Infallible,
-    error::Error as StdError,
     net::SocketAddr,
     ops::ControlFlow,
     pin::Pin,
@@ -16,19 +15,13 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Full};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http_body_util::Full;
 use hyper::body::{Body, Frame, SizeHint};
-use hyper_rustls::HttpsConnector;
-use hyper_util::{
-    client::legacy::{
-        Client, ResponseFuture,
-        connect::{HttpConnector, dns::Name},
-    },
-    rt::{TokioExecutor, TokioTimer},
-};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use rustls::{ClientConfig, RootCertStore, client::Resumption};
 use rustls_platform_verifier::BuilderVerifierExt;
+use tower_layer::layer_fn;
 use tower_service::Service;
 
 use super::{
@@ -62,14 +55,28 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 /// Probes without a response after which it is closed.
 const PROBES: u32 = 3;
 
+/// Where the clients say what they are, unless a caller names itself.
+const USER_AGENT: &str = concat!("message-hub/", env!("CARGO_PKG_VERSION"));
+
 tokio::task_local! {
-    /// The port that this task dials. The library's resolver hears the name alone, and rules and own listeners are about
-    /// ports too.
-    pub(super) static PORT: u16;
+    /// What this task dials.
+    pub(super) static DIAL: Dial;
 }
 
-/// A client with its connections.
-pub(super) type Http = Client<Connector, ObservedBody>;
+/// What is known of a request where it is connected: the library's resolver hears the name alone, and rules and own
+/// listeners are about ports too.
+#[derive(Debug, Clone)]
+pub(super) struct Dial {
+    port: u16,
+    /// Whether a connection was begun for it. One that was not uses a connection of an earlier request.
+    began: Arc<AtomicBool>,
+}
+
+impl Dial {
+    pub(super) fn to(port: u16) -> Self {
+        Self { port, began: Arc::default() }
+    }
+}
 
 /// The TLS of all clients, so that the CA certificates of this machine are read and kept once. A machine without any,
 /// a slim container for example, gets the ones that are built in.
@@ -98,46 +105,79 @@ pub(super) fn without_sessions(tls: &ClientConfig) -> ClientConfig {
     tls
 }
 
-/// Builds a client; names are resolved under the rules, or freely when it is not `ruled`.
+/// What all clients have in common. Names are resolved under the rules, or freely when it is not `ruled`.
 #[expect(clippy::disallowed_methods, reason = "the one place that builds a client")]
-pub(super) fn build(config: &Arc<EgressConfig>, tls: &Arc<ClientConfig>, ruled: bool) -> Http {
-    let mut http = HttpConnector::new_with_resolver(CheckedResolver::new(config, ruled));
-    http.enforce_http(false);
-    http.set_nodelay(true);
-    http.set_keepalive(Some(KEEPALIVE));
-    http.set_keepalive_interval(Some(KEEPALIVE));
-    http.set_keepalive_retries(Some(PROBES));
-    Client::builder(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .pool_timer(TokioTimer::new())
+pub(super) fn builder(config: &Arc<EgressConfig>, tls: &ClientConfig, ruled: bool) -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls.clone())
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .no_proxy()
+        .no_gzip()
+        .no_brotli()
+        .no_deflate()
+        .connect_timeout(CONNECT_TIMEOUT)
+        .connector_layer(layer_fn(Dialler))
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
+        .tcp_nodelay(true)
+        .tcp_keepalive(KEEPALIVE)
+        .tcp_keepalive_interval(KEEPALIVE)
+        .tcp_keepalive_retries(PROBES)
         .http1_max_headers(MAX_ANSWER_HEADERS)
         .http2_max_header_list_size(MAX_ANSWER_HEADER_BYTES)
-        .build(Connector((http, Arc::clone(tls)).into()))
+        .dns_resolver(CheckedResolver::new(config, ruled))
 }
 
-/// Opens connections within their time limit.
+/// Builds a client that reads what common servers write: bodies that are encoded although nobody asked for it, and
+/// headers as they were written long ago.
+pub(super) fn build(config: &Arc<EgressConfig>, tls: &ClientConfig, ruled: bool) -> Result<reqwest::Client> {
+    let defaults = [
+        (header::ACCEPT, HeaderValue::from_static("*/*")),
+        (header::ACCEPT_ENCODING, HeaderValue::from_static("identity")),
+        (header::USER_AGENT, HeaderValue::from_static(USER_AGENT)),
+    ];
+    let client = builder(config, tls, ruled)
+        .default_headers(defaults.into_iter().collect())
+        .gzip(true)
+        .brotli(true)
+        .deflate(true)
+        .http1_allow_obsolete_multiline_headers_in_responses(true)
+        .http1_allow_spaces_after_header_name_in_responses(true)
+        .http1_ignore_invalid_headers_in_responses(true);
+    client.build().map_err(Error::internal)
+}
+
+/// Opens connections with what is known of the request that needs one. A connection may be completed by another task when
+/// its request has found one that became free.
 #[derive(Debug, Clone)]
-pub(super) struct Connector(HttpsConnector<HttpConnector<CheckedResolver>>);
+struct Dialler<S>(S);
 
-type Connection = <HttpsConnector<HttpConnector<CheckedResolver>> as Service<Uri>>::Response;
-type AnyError = Box<dyn StdError + Send + Sync>;
+impl<R, S> Service<R> for Dialler<S>
+where
+    S: Service<R>,
+    S::Future: Send + 'static,
+    S::Response: 'static,
+    S::Error: 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, std::result::Result<S::Response, S::Error>>;
 
-impl Service<Uri> for Connector {
-    type Response = Connection;
-    type Error = AnyError;
-    type Future = BoxFuture<'static, std::result::Result<Connection, AnyError>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<std::result::Result<(), AnyError>> {
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<std::result::Result<(), S::Error>> {
         self.0.poll_ready(cx)
     }
 
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let default = if uri.scheme() == Some(&http::uri::Scheme::HTTPS) { 443 } else { 80 };
-        let port = uri.port_u16().unwrap_or(default);
-        let connected = tokio::time::timeout(CONNECT_TIMEOUT, PORT.scope(port, self.0.call(uri)));
-        Box::pin(async move { connected.await? })
+    fn call(&mut self, request: R) -> Self::Future {
+        let connected = self.0.call(request);
+        match DIAL.try_with(Dial::clone) {
+            Ok(dial) => {
+                dial.began.store(true, Ordering::Relaxed);
+                Box::pin(DIAL.scope(dial, connected))
+            }
+            Err(_) => Box::pin(connected),
+        }
     }
 }
 
@@ -161,19 +201,11 @@ impl std::fmt::Debug for CheckedResolver {
     }
 }
 
-impl Service<Name> for CheckedResolver {
-    type Response = std::vec::IntoIter<SocketAddr>;
-    type Error = AnyError;
-    type Future = BoxFuture<'static, std::result::Result<Self::Response, AnyError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<std::result::Result<(), AnyError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, name: Name) -> Self::Future {
+impl Resolve for CheckedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
         let (rules, resolver, marks) = (self.rules.clone(), self.resolver.clone(), Marks::of_task());
         // Without a port nothing can be decided, so nothing is dialled.
-        let port = PORT.try_with(|port| *port).map_err(|_| Blocked("has no known port".to_owned()));
+        let port = DIAL.try_with(|dial| dial.port).map_err(|_| Blocked("has no known port".to_owned()));
         Box::pin(async move {
             let (host, port) = (name.as_str(), port?);
             marks.as_ref().inspect(|marks| marks.resolving());
@@ -194,7 +226,7 @@ impl Service<Name> for CheckedResolver {
                 return Err(Blocked(rules.refusal(host, port, found.iter().map(SocketAddr::ip))).into());
             }
             found.truncate(MAX_ADDRESSES);
-            Ok(found.into_iter())
+            Ok(Box::new(found.into_iter()) as Addrs)
         })
     }
 }
@@ -259,7 +291,7 @@ impl From<Whole> for Answer {
 /// A request that is on its way once it is read. What it is made of is in the library's future already, so that a caller's
 /// future, which may wait for half a minute, keeps no copy.
 pub(super) struct Sent {
-    response: ResponseFuture,
+    response: BoxFuture<'static, reqwest::Result<reqwest::Response>>,
     https: bool,
     deadline: Duration,
     max_answer: usize,
@@ -269,18 +301,17 @@ pub(super) struct Sent {
 }
 
 /// Prepares a request over the network.
-pub(super) fn send(http: &Http, call: Call) -> Sent {
+pub(super) fn send(http: &reqwest::Client, call: Call) -> Sent {
     let Call { method, url, headers, body, deadline, max_answer } = call;
     // An empty body is never read, so it tells nothing: assume the worse.
     let taken = Arc::new(AtomicBool::new(body.is_empty()));
     let marks = Marks::of_task();
-    let body = ObservedBody { bytes: Full::new(body), taken: Arc::clone(&taken), marks: marks.clone() };
-    let mut request = http::Request::new(body);
-    *request.method_mut() = method;
-    *request.uri_mut() = url.uri().clone();
+    let mut request = reqwest::Request::new(method, url.as_url().clone());
     *request.headers_mut() = without_framing(headers);
-    request.headers_mut().entry(header::ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-    Sent { response: http.request(request), https: url.target().https, deadline, max_answer, taken, marks }
+    let body = ObservedBody { bytes: Full::new(body), taken: Arc::clone(&taken), marks: marks.clone() };
+    *request.body_mut() = Some(reqwest::Body::wrap(body));
+    let response = Box::pin(DIAL.scope(Dial::to(url.target().port), http.execute(request)));
+    Sent { response, https: url.target().https, deadline, max_answer, taken, marks }
 }
 
 impl Sent {
@@ -299,20 +330,19 @@ impl Sent {
         let (https, max_answer) = (self.https, self.max_answer);
         let mut response = (&mut self.response)
             .await
-            .map_err(|error| EgressError::classify(&error, error.is_connect(), self.is_taken(), https))?;
+            .map_err(|error| EgressError::classify(&error, self.is_taken(), https))?;
         self.marks.as_ref().inspect(|marks| marks.answered());
         if header_bytes(response.headers()) > MAX_ANSWER_HEADER_BYTES as usize {
             return Err(EgressError::too_large(MAX_ANSWER_HEADER_BYTES as usize));
         }
-        if response.body().size_hint().lower() > max_answer as u64 {
+        if response.content_length().is_some_and(|length| length > max_answer as u64) {
             return Err(EgressError::too_large(max_answer));
         }
         reader.begin(response.status(), response.headers());
         let mut left = max_answer;
-        while let Some(frame) = response.frame().await {
-            let frame = frame.map_err(|error| EgressError::classify(&error, false, true, https))?;
-            // What else there may be are trailers.
-            let Ok(chunk) = frame.into_data() else { continue };
+        while let Some(chunk) =
+            response.chunk().await.map_err(|error| EgressError::classify(&error, true, https))?
+        {
             left = left.checked_sub(chunk.len()).ok_or_else(|| EgressError::too_large(max_answer))?;
             if reader.take(&chunk).is_break() {
                 break;

@@ -2,8 +2,6 @@
 
 use std::{error::Error as StdError, fmt, io, iter};
 
-use tokio::time::error::Elapsed;
-
 use super::{EgressError, EgressFault};
 
 /// The resolver found an address that may not be dialled, for this reason.
@@ -29,20 +27,15 @@ impl EgressError {
         Self::new(EgressFault::TooLarge, true, format!("the response is larger than {limit} bytes"))
     }
 
-    /// Classifies an error, of connecting or of what follows; `written` is what was seen of the request's body by then.
-    pub(super) fn classify(
-        error: &(dyn StdError + 'static),
-        connecting: bool,
-        written: bool,
-        https: bool,
-    ) -> Self {
+    /// Classifies an error; `written` is what was seen of the request's body by then.
+    pub(super) fn classify(error: &reqwest::Error, written: bool, https: bool) -> Self {
         if let Some(blocked) = find::<Blocked>(error) {
             return Self::blocked(blocked);
         }
         if find::<Unresolved>(error).is_some() {
             return Self::new(EgressFault::Dns, false, "the name does not resolve");
         }
-        if connecting {
+        if error.is_connect() {
             return not_connected(error, https);
         }
         if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse_too_large) {
@@ -51,13 +44,16 @@ impl EgressError {
         if io_kind(error) == Some(io::ErrorKind::TimedOut) {
             return Self::new(EgressFault::Timeout, written, "the other side stopped answering");
         }
+        if error.is_decode() && find::<hyper::Error>(error).is_none() {
+            return Self::new(EgressFault::Broken, true, "the response cannot be decoded as it says");
+        }
         Self::new(EgressFault::Broken, written, broken(error))
     }
 }
 
 /// No connection came about, so nothing can have been written.
-fn not_connected(error: &(dyn StdError + 'static), https: bool) -> EgressError {
-    if find::<Elapsed>(error).is_some() || io_kind(error) == Some(io::ErrorKind::TimedOut) {
+fn not_connected(error: &reqwest::Error, https: bool) -> EgressError {
+    if error.is_timeout() || io_kind(error) == Some(io::ErrorKind::TimedOut) {
         return EgressError::new(EgressFault::Timeout, false, "no connection within the time limit");
     }
     if let Some(tls) = find::<rustls::Error>(error) {

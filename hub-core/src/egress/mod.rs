@@ -78,13 +78,14 @@ pub struct Call {
     pub method: Method,
     /// Target.
     pub url: CheckedUrl,
-    /// Headers; nothing is added but what HTTP needs, and `Accept: */*` where there is no `Accept`.
+    /// Headers. What HTTP needs is added, and where they are absent `Accept: */*`, `Accept-Encoding: identity` and the
+    /// `User-Agent` of the hub.
     pub headers: HeaderMap,
     /// Exact bytes of the body.
     pub body: Bytes,
     /// Limit over everything, the answer's body included.
     pub deadline: Duration,
-    /// Largest answer that is read.
+    /// Largest answer that is read, counted after it was decoded.
     pub max_answer: usize,
 }
 
@@ -146,7 +147,7 @@ pub struct Egress(Arc<Shared>);
 
 struct Shared {
     config: Arc<EgressConfig>,
-    http: client::Http,
+    http: reqwest::Client,
     tls: Arc<rustls::ClientConfig>,
     /// Whether the address rule is skipped.
     trusted: bool,
@@ -178,26 +179,31 @@ impl Egress {
     /// # Errors
     /// `INTERNAL_ERROR` when no TLS client can be made.
     pub fn new(config: EgressConfig) -> Result<Self> {
-        Ok(Self::build(Arc::new(config), Arc::new(client::tls()?), false))
+        Self::build(Arc::new(config), Arc::new(client::tls()?), false)
     }
 
     /// A client for destinations that the operator configured: no address rule, own connections. The caller
     /// checks hosts.
     #[must_use]
     pub fn trusted(&self) -> Self {
-        Self::build(Arc::clone(&self.0.config), Arc::clone(&self.0.tls), true)
+        Self::another(Arc::clone(&self.0.config), Arc::clone(&self.0.tls), true)
     }
 
     /// The same client without pooled connections and without TLS sessions to resume. It costs a few kilobytes.
     #[must_use]
     pub fn fresh(&self) -> Self {
         let Shared { config, tls, trusted, .. } = &*self.0;
-        Self::build(Arc::clone(config), Arc::new(client::without_sessions(tls)), *trusted)
+        Self::another(Arc::clone(config), Arc::new(client::without_sessions(tls)), *trusted)
     }
 
-    fn build(config: Arc<EgressConfig>, tls: Arc<rustls::ClientConfig>, trusted: bool) -> Self {
-        let http = client::build(&config, &tls, !trusted);
-        Self(Arc::new(Shared { config, http, tls, trusted }))
+    fn build(config: Arc<EgressConfig>, tls: Arc<rustls::ClientConfig>, trusted: bool) -> Result<Self> {
+        let http = client::build(&config, &tls, !trusted)?;
+        Ok(Self(Arc::new(Shared { config, http, tls, trusted })))
+    }
+
+    /// A client like one that exists: what can fail is the TLS and the headers, which are the same.
+    fn another(config: Arc<EgressConfig>, tls: Arc<rustls::ClientConfig>, trusted: bool) -> Self {
+        Self::build(config, tls, trusted).expect("one like it was built")
     }
 
     /// Checks a URL as far as that is possible without resolving its name: at most 2048 bytes, http or https,
@@ -213,8 +219,8 @@ impl Egress {
         })
     }
 
-    /// Sends one request and reads its answer whole. Redirects are not followed, encoded bodies stay encoded.
-    /// Headers that frame the message (`Host`, `Content-Length` and the like) are set here and nowhere else.
+    /// Sends one request and reads its answer whole. Redirects are not followed. A body in gzip, deflate
+    /// or brotli is decoded, and its limit counts what comes out. Headers that frame the message (`Host`, `Content-Length` and the like) are set here and nowhere else.
     ///
     /// # Errors
     /// [`EgressError`], with what is known about whether the request went out.

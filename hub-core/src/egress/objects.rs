@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use http_body_util::BodyExt;
-use hyper_util::client::legacy::connect::dns::Name;
 use object_store::{
     ClientOptions,
     client::{
@@ -14,12 +13,9 @@ use object_store::{
     },
 };
 
-use reqwest::dns::{Addrs, Resolve, Resolving};
-use tower_service::Service;
-
 use super::{
     Egress,
-    client::{self, CheckedResolver},
+    client::{self, DIAL, Dial},
 };
 use crate::error::{Error, Result as HubResult};
 
@@ -43,33 +39,10 @@ impl ObjectHttp {
         Self::build(egress, READ_TIMEOUT)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "with the resolver and TLS of all others")]
+    /// Bodies stay as they are stored.
     fn build(egress: &Egress, read_timeout: Duration) -> HubResult<Self> {
-        let client = reqwest::Client::builder()
-            .tls_backend_preconfigured((*egress.0.tls).clone())
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .no_proxy()
-            .connect_timeout(client::CONNECT_TIMEOUT)
-            .read_timeout(read_timeout)
-            .pool_idle_timeout(client::IDLE_TIMEOUT)
-            .pool_max_idle_per_host(client::MAX_IDLE_PER_HOST)
-            .tcp_nodelay(true)
-            .http1_max_headers(client::MAX_ANSWER_HEADERS)
-            .http2_max_header_list_size(client::MAX_ANSWER_HEADER_BYTES)
-            .dns_resolver(CheckedResolver::new(&egress.0.config, false));
+        let client = client::builder(&egress.0.config, &egress.0.tls, false).read_timeout(read_timeout);
         client.build().map(Self).map_err(Error::internal)
-    }
-}
-
-impl Resolve for CheckedResolver {
-    fn resolve(&self, name: reqwest::dns::Name) -> Resolving {
-        let mut resolver = self.clone();
-        Box::pin(async move {
-            let name: Name = name.as_str().parse()?;
-            Ok(Box::new(resolver.call(name).await?) as Addrs)
-        })
     }
 }
 
@@ -93,7 +66,7 @@ impl HttpService for ObjectHttp {
         if body.content_length() > 0 {
             *request.body_mut() = Some(reqwest::Body::wrap(body));
         }
-        let asked = client::PORT.scope(port, self.0.execute(request));
+        let asked = DIAL.scope(Dial::to(port), self.0.execute(request));
         let response = tokio::time::timeout(ANSWER, asked)
             .await
             .map_err(|elapsed| HttpError::new(HttpErrorKind::Timeout, elapsed))?

@@ -1,5 +1,7 @@
 //! What receivers answer, and its outcome.
 
+use data_encoding::BASE64;
+
 use super::*;
 use crate::{egress::Phase, time::Clock};
 
@@ -228,4 +230,54 @@ async fn an_untrusted_certificate_is_rejected() {
     assert_eq!((tls, written), (EgressFault::Tls, false), "{message}");
     assert!(message.contains("certificate"), "{message}");
     assert!(!server.join().unwrap(), "the handshake was completed");
+}
+
+/// An answer whose body, given in Base64, is encoded as it says.
+async fn encoded(encoding: &str, body: &str) -> Result<Answer, EgressError> {
+    let body = BASE64.decode(body.as_bytes()).unwrap();
+    let head =
+        format!("HTTP/1.1 200 OK\r\ncontent-encoding: {encoding}\r\ncontent-length: {}\r\n\r\n", body.len());
+    let canary = Canary::answering([head.into_bytes(), body].concat()).await;
+    open().send(call(&canary.url("127.0.0.1"))).await
+}
+
+#[tokio::test]
+async fn encoded_bodies_are_decoded_and_their_limit_counts_what_comes_out() {
+    for (encoding, body) in [
+        ("gzip", "H4sIAAAAAAACA8tIzcnJBwCGphA2BQAAAA=="),
+        ("deflate", "eJzLSM3JyQcABiwCFQ=="),
+        ("br", "CwKAaGVsbG8D"),
+        ("identity", "aGVsbG8="),
+    ] {
+        let answer = encoded(encoding, body).await.unwrap();
+        assert_eq!(&answer.body[..], b"hello", "{encoding}");
+    }
+    let bomb = "H4sIAAAAAAACA+3BMQEAAADCoKzrX8IaHkABAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAArwaH+uIboIYBAA==";
+    assert_eq!(encoded("gzip", bomb).await.unwrap_err().fault, EgressFault::TooLarge);
+    // What says that it is encoded and is not, or ends early.
+    for body in ["aGVsbG8=", "H4sIAAAAAAACA8tIzck="] {
+        let error = encoded("gzip", body).await.unwrap_err();
+        assert_eq!((error.fault, error.written), (EgressFault::Broken, true), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn headers_are_read_as_common_servers_write_them() {
+    for (header, name, value) in [
+        ("X-Long: first\r\n second", "x-long", Some("first second")),
+        ("X-Long: first\r\n\tsecond\r\n third", "x-long", Some("first second third")),
+        ("Server : nginx", "server", Some("nginx")),
+        ("no colon at all", "server", None),
+        ("b\u{e4}d: name", "server", None),
+    ] {
+        let answer = format!("HTTP/1.1 200 OK\r\n{header}\r\ncontent-length: 2\r\n\r\nok");
+        let canary = Canary::answering(answer).await;
+        let answer = open().send(call(&canary.url("127.0.0.1"))).await.expect(header);
+        let seen = answer
+            .headers
+            .get(name)
+            .map(|value| value.to_str().unwrap().split_whitespace().collect::<Vec<_>>());
+        assert_eq!(seen.map(|words| words.join(" ")).as_deref(), value, "{header:?}");
+        assert_eq!(&answer.body[..], b"ok", "{header:?}");
+    }
 }

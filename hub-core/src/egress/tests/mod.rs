@@ -291,7 +291,10 @@ async fn the_request_is_sent_unchanged() {
     let mut lines: Vec<_> = head.lines().map(str::to_lowercase).collect();
     lines[1..].sort_unstable();
     let host = format!("host: {}", canary.at);
-    assert_eq!(lines, ["post /hook http/1.1", "accept: */*", "content-length: 7", &host, "x-a: b"]);
+    let agent = concat!("user-agent: message-hub/", env!("CARGO_PKG_VERSION"));
+    let expected = ["accept-encoding: identity", "accept: */*", "content-length: 7", &host, agent, "x-a: b"];
+    assert_eq!(lines[0], "post /hook http/1.1");
+    assert_eq!(lines[1..], expected);
     assert_eq!(body, "{\"a\":1}");
 }
 
