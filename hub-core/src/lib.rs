@@ -118,6 +118,7 @@ mod app_status;
 pub mod apps;
 pub mod audit;
 pub mod backup;
+pub mod body_text;
 pub mod bots;
 pub mod channels;
 mod columns;

@@ -2,10 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use crate::secret::Secret;
+use crate::{
+    body_text,
+    egress::{BodyEnd, Receipt},
+    secret::Secret,
+};
 
 /// The mask of a secret.
 pub const MASK: &str = "***";
@@ -13,6 +17,8 @@ pub const MASK: &str = "***";
 pub const MAX_BODY: usize = 64 * 1024;
 /// Most of a header's value that is kept, in bytes.
 const MAX_HEADER: usize = 1024;
+/// Most of all headers that is kept, in bytes: names and values.
+const MAX_HEADERS: usize = 32 * 1024;
 /// Shorter texts are not looked for in bodies: they would be found everywhere and protect nothing.
 const MIN_SECRET: usize = 4;
 
@@ -124,21 +130,30 @@ impl Redactor {
         text
     }
 
-    /// Names and values of headers, in order. Values that are not text are shown as far as they are.
+    /// Names and values of headers, in order, up to 32 KiB. Values that are not text are shown as far as they are.
     pub fn headers(&self, headers: &HeaderMap) -> Vec<(String, String)> {
         let shown = |name: &HeaderName| self.custom_header.as_ref() != Some(name) && is_shown(name.as_str());
-        let pairs = headers.iter().map(|(name, value)| {
-            let value = if value.is_sensitive() || !shown(name) {
-                MASK.to_owned()
-            } else {
-                let text = String::from_utf8_lossy(value.as_bytes());
-                // Only these parts of a URL are masked.
-                let url = text.contains(['?', '@']).then(|| Url::parse(&text).ok()).flatten();
-                cut(url.map_or_else(|| self.masked(text.into_owned()), |url| self.url(&url)), MAX_HEADER)
-            };
-            (name.as_str().to_owned(), value)
-        });
-        pairs.collect()
+        let mut kept = Vec::with_capacity(headers.len());
+        let mut bytes = 0;
+        for (name, value) in headers {
+            let is_masked = value.is_sensitive() || !shown(name);
+            let value = if is_masked { MASK.to_owned() } else { self.header(value) };
+            bytes += name.as_str().len() + value.len();
+            if bytes > MAX_HEADERS {
+                kept.push(("…".to_owned(), format!("(cut, {} headers)", headers.len())));
+                break;
+            }
+            kept.push((name.as_str().to_owned(), value));
+        }
+        kept
+    }
+
+    /// The value of a header that is shown.
+    pub(crate) fn header(&self, value: &HeaderValue) -> String {
+        let text = String::from_utf8_lossy(value.as_bytes());
+        // Only these parts of a URL are masked.
+        let url = text.contains(['?', '@']).then(|| Url::parse(&text).ok()).flatten();
+        cut(url.map_or_else(|| self.masked(text.into_owned()), |url| self.url(&url)), MAX_HEADER, "")
     }
 
     /// A URL without its user part, and with the values of query parameters masked whose names speak of a
@@ -160,7 +175,14 @@ impl Redactor {
     /// UTF-8 are replaced, and so is NUL, which not every database takes; all other control characters stay.
     pub fn body(&self, body: &[u8]) -> String {
         let text = String::from_utf8_lossy(body).replace('\0', "\u{fffd}");
-        cut(self.masked(text), MAX_BODY)
+        cut(self.masked(text), MAX_BODY, "")
+    }
+
+    /// The body of a response as [`body`](Self::body) keeps it, decoded by its charset.
+    pub(crate) fn response(&self, receipt: &Receipt) -> String {
+        let text = body_text::decode(&receipt.headers, &receipt.body).replace('\0', "\u{fffd}");
+        let more = if matches!(receipt.end, BodyEnd::Cut { .. }) { "more than " } else { "" };
+        cut(self.masked(text), MAX_BODY, more)
     }
 }
 
@@ -199,12 +221,13 @@ pub const fn is_cut(body: &str) -> bool {
     body.len() > MAX_BODY
 }
 
-/// The text, or its beginning and a note of how long it was.
-fn cut(mut text: String, limit: usize) -> String {
+/// The text, or its beginning and a note of how long it was: `more` than that, if it was cut before.
+fn cut(mut text: String, limit: usize, more: &str) -> String {
     let whole = text.len();
     if whole > limit {
         text.truncate(text.floor_char_boundary(limit));
         text.push_str("… (cut, ");
+        text.push_str(more);
         text.push_str(&whole.to_string());
         text.push_str(" bytes)");
     }

@@ -84,9 +84,9 @@ async fn every_behaviour_of_a_receiver_is_sorted_and_ends_in_time() {
         let name = &behaviour.name;
         match answered {
             Ok(completion) => wrong.push(format!("{name}: that was no answer: {completion:?}")),
-            Err(fault) if fits(behaviour.seen, fault.class) => {}
+            Err(fault) if fits(behaviour.whole, fault.class) => {}
             Err(fault) if behaviour.or.is_some_and(|or| fits(or, fault.class)) => {}
-            Err(fault) => wrong.push(format!("{name}: {fault}, not {:?}", behaviour.seen)),
+            Err(fault) => wrong.push(format!("{name}: {fault}, not {:?}", behaviour.whole)),
         }
         wrong
     });

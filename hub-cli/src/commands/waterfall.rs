@@ -158,9 +158,10 @@ fn detail(step: &Step) -> String {
         (StepName::Request, _) => format!("{} {}{}", text(&detail.method), text(&detail.url), phases(detail)),
         (StepName::Response, _) => {
             let status = detail.status.map(|status| status.to_string());
-            format!("{} {}", text(&status), text(&detail.body))
+            let problem = detail.reason.as_ref().map(|reason| format!("({reason}) "));
+            format!("{} {}{}", text(&status), text(&problem), text(&detail.body))
         }
-        (StepName::Reply, _) => format!("{} to {}", text(&detail.state), text(&detail.to)),
+        (StepName::Reply, None) => format!("{} to {}", text(&detail.state), text(&detail.to)),
         (StepName::PluginOnRequest | StepName::PluginOnResponse, reason) => {
             let behind = reason.as_ref().map(|reason| format!(": {reason}"));
             format!("{} {}{}", text(&detail.plugin), text(&detail.version), text(&behind))

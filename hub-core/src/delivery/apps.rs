@@ -8,16 +8,19 @@
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderValue, Method, header};
-use serde::Deserialize;
 use tokio::sync::Notify;
 
-use super::retry::{Next, Verdict, next_attempt};
+use super::{
+    app_reply::Answered,
+    retry::{Next, Verdict, next_attempt},
+};
 use crate::{
     access::{Actor, AppActor},
     apps::{AppEventKind, AppEventState, MAX_LOGGED_BODY, add_links, envelope, secret_place, sockets},
+    body_text,
     bots::{Attachment, Bots, NewSend},
     context::Context,
-    egress::Call,
+    egress::{Call, Receipt},
     error::{Error, ErrorCode, Result},
     id::TraceId,
     model::{
@@ -44,7 +47,7 @@ const MAX_CLAIMED_PER_APP: u32 = 4;
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a node holds an event: if the node dies, another one takes the event after that.
 const CLAIM_DURATION: Duration = Duration::from_secs(60);
-/// Longest answer, in bytes: it may hold a file.
+/// Bytes of an answer that are read: it may hold a file.
 const MAX_ANSWER: usize = 1024 * 1024;
 
 /// Starts the delivery.
@@ -114,6 +117,8 @@ struct Outcome {
     status: Option<u16>,
     body: String,
     error: Option<String>,
+    /// Why the reply in the response is not sent, where that is no failure.
+    unsent_reply: Option<String>,
 }
 
 impl Outcome {
@@ -123,6 +128,7 @@ impl Outcome {
             status: None,
             body: String::new(),
             error: Some(error),
+            unsent_reply: None,
         }
     }
 
@@ -142,7 +148,7 @@ async fn attempt(ctx: &Context, due: &mut DueEvent) -> Result<Outcome> {
         return Ok(Outcome::over("the app was taken off the bot, or switched off"));
     }
     add_links(ctx, std::iter::once(&mut due.event)).await?;
-    let answer = match ctx.egress.send(call_of(ctx, due, CALL_TIMEOUT)?).await {
+    let answer = match ctx.egress.receive(call_of(ctx, due, CALL_TIMEOUT)?).await {
         Ok(answer) => answer,
         Err(error) => return Ok(Outcome::failed(error.to_string())),
     };
@@ -150,12 +156,16 @@ async fn attempt(ctx: &Context, due: &mut DueEvent) -> Result<Outcome> {
     let mut outcome = Outcome {
         verdict,
         status: Some(answer.status.as_u16()),
-        body: logged(&answer.body),
+        body: logged(&answer),
         error: (verdict != Verdict::Success).then(|| format!("status {}", answer.status.as_u16())),
+        unsent_reply: None,
     };
-    if verdict == Verdict::Success
-        && let Err(error) = reply(ctx, due, &answer.body).await
-    {
+    if verdict != Verdict::Success {
+        return Ok(outcome);
+    }
+    let (answered, unsent) = Answered::read(&answer);
+    outcome.unsent_reply = unsent;
+    if let Err(error) = reply(ctx, due, answered, &mut outcome.unsent_reply).await {
         if error.code() == ErrorCode::Unavailable {
             return Ok(Outcome::failed("the hub could not send the reply".to_owned()));
         }
@@ -168,8 +178,8 @@ async fn attempt(ctx: &Context, due: &mut DueEvent) -> Result<Outcome> {
 }
 
 /// The beginning of an answer, as the log keeps it.
-pub(super) fn logged(body: &[u8]) -> String {
-    let mut text = String::from_utf8_lossy(body).replace('\0', "\u{fffd}");
+pub(super) fn logged(answer: &Receipt) -> String {
+    let mut text = body_text::decode(&answer.headers, &answer.body).replace('\0', "\u{fffd}");
     text.truncate(text.floor_char_boundary(MAX_LOGGED_BODY));
     text
 }
@@ -206,62 +216,29 @@ fn headers(due: &DueEvent, secret: &Secret, body: &[u8], now: Timestamp) -> Resu
     Ok(headers)
 }
 
-/// What an app answers at once.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Answered {
-    #[serde(rename = "reply")]
-    text: Option<String>,
-    #[serde(rename = "reply_url")]
-    url: Option<String>,
-    #[serde(rename = "reply_base64")]
-    base64: Option<String>,
-    #[serde(rename = "reply_name")]
-    name: Option<String>,
-    /// The answer comes later, through the bot API.
-    #[serde(rename = "reply_async")]
-    pub later: bool,
-}
-
-impl Answered {
-    /// Reads an answer; what is not one in this form says nothing.
-    pub fn read(body: &[u8]) -> Self {
-        serde_json::from_slice(body).unwrap_or_default()
-    }
-
-    /// The text; empty when there is none.
-    pub fn text(&mut self) -> String {
-        self.text.take().filter(|text| !text.trim().is_empty()).unwrap_or_default()
-    }
-
-    /// The file.
-    ///
-    /// # Errors
-    /// `INVALID_PARAMS` for one that cannot be read.
-    pub fn file(self) -> Result<Option<Attachment>> {
-        let some = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-        match (some(self.url), some(self.base64)) {
-            (Some(url), _) => Ok(Some(Attachment::Url(url))),
-            (None, Some(text)) => {
-                Attachment::from_base64("reply_base64", &text, self.name.unwrap_or_default()).map(Some)
-            }
-            (None, None) => Ok(None),
-        }
-    }
-}
-
-/// Sends the reply of an app to the person who wrote.
-async fn reply(ctx: &Context, due: &DueEvent, body: &[u8]) -> Result<()> {
-    if due.scopes.is_none() || due.peer.is_empty() {
-        return Ok(());
-    }
-    let mut answer = Answered::read(body);
-    let (later, content) = (answer.later, answer.text());
+/// Sends the reply of an app to the person who wrote; one that is not sent on purpose has its reason in `unsent`.
+async fn reply(
+    ctx: &Context,
+    due: &DueEvent,
+    mut answer: Answered,
+    unsent: &mut Option<String>,
+) -> Result<()> {
+    let (later, content) = (answer.later, std::mem::take(&mut answer.text));
     let media = answer.file()?;
-    if later || (content.is_empty() && media.is_none()) {
+    if content.is_empty() && media.is_none() {
         return Ok(());
     }
-    send(ctx, due, content, media).await
+    let reason = if due.peer.is_empty() {
+        "the event is about no person"
+    } else if due.scopes.is_none() {
+        "the app is not on the bot any more"
+    } else if later {
+        "`reply_async` is set, so that the app replies through the bot API"
+    } else {
+        return send(ctx, due, content, media).await;
+    };
+    *unsent = Some(reason.to_owned());
+    Ok(())
 }
 
 /// Sends something to the person of an event as its app; once, however often the event is sent.
@@ -317,7 +294,7 @@ async fn settle(
         due_at,
         response_status: outcome.status,
         response_body: outcome.body,
-        error: outcome.error,
+        error: outcome.error.or(outcome.unsent_reply.map(|why| format!("the reply was not sent: {why}"))),
         duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
     };
     // A receiver that responds with 410 gets no further events until it is verified again.
@@ -357,8 +334,14 @@ fn trace_of(
         error: outcome.error.as_deref().map(StepError::new),
         ..StepDetail::default()
     };
-    let step =
-        Step::new(StepName::Response, StepKind::App, status, started, ended, detail).of_attempt(attempts);
+    let step = |name, status, detail| {
+        Step::new(name, StepKind::App, status, started, ended, detail).of_attempt(attempts)
+    };
+    let mut steps = vec![step(StepName::Response, status, detail)];
+    steps.extend(outcome.unsent_reply.as_ref().map(|why| {
+        let detail = StepDetail { reason: Some(why.clone()), ..StepDetail::default() };
+        step(StepName::Reply, TraceStatus::Skipped, detail)
+    }));
     let over = state != AppEventState::Pending;
     let summary = match (over, ok) {
         (true, true) => match &outcome.error {
@@ -377,6 +360,6 @@ fn trace_of(
         summary: Some(summary),
         attempts: Some(attempts.into()),
         ended_at: ended,
-        steps: PackedSteps::new(id, &[step]),
+        steps: PackedSteps::new(id, &steps),
     }
 }

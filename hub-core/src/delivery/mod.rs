@@ -14,9 +14,10 @@
 //! In addition, `apps` delivers events to installed apps from the store, independently; sockets of apps [pull them
 //! from there](crate::apps::sockets), and `tools` calls apps for models.
 
-pub use self::stage::Outcome;
+pub use self::{response_reply::ResponseReply, stage::Outcome};
 pub use crate::{redact, signing};
 
+mod app_reply;
 mod apps;
 mod backlog;
 mod bot;
@@ -38,6 +39,7 @@ pub(crate) mod plugins;
 mod poller;
 mod queue;
 mod replies;
+mod response_reply;
 pub mod retention;
 pub mod retry;
 mod routing;

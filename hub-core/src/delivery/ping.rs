@@ -7,7 +7,7 @@ use super::{
     channels,
     job::Job,
     retry::Verdict,
-    stage::{Filtered, Outcome},
+    stage::{Concluded, Filtered, Outcome, Reply, ReplyContent},
 };
 use crate::{
     access::Actor,
@@ -17,17 +17,18 @@ use crate::{
     id::{BotId, ChannelId},
     model::{
         sinks::SinkId,
-        trace::{Trace, TraceStatus},
+        trace::{Step, StepDetail, StepError, StepName, Trace, TraceStatus},
     },
     network::MessageKind,
     payload::Content,
+    time::Timestamp,
 };
 
 /// Who seems to have written.
 const SENDER: &str = "ping";
 
 /// Sends a text `ping` through a channel's webhook, once, whether the sink is on or off; returns the trace, with the duration
-/// of the phases of the request. Replies of the receiver and the plugins are not sent.
+/// of the phases of the request. Replies of the receiver and the plugins are not sent; each is a step.
 ///
 /// # Errors
 /// `NOT_FOUND` unless the channel is the caller's; `INVALID_PARAMS` when it has no webhook. A receiver that refuses
@@ -75,8 +76,10 @@ pub async fn ping(ctx: &Context, actor: &Actor, bot_id: BotId, channel_id: Chann
         media: Vec::new(),
     };
     let prepared = Filtered { job: &job, channel }.draft().on_request(&ctx).await;
-    let concluded = prepared.measured_attempt(&ctx).await.on_response(&ctx).await;
-    let (status, summary) = match concluded.outcome {
+    let Concluded { outcome, replies, mut steps } =
+        prepared.measured_attempt(&ctx).await.on_response(&ctx).await;
+    steps.extend(replies.iter().map(|reply| unsent(reply, ctx.store.now())));
+    let (status, summary) = match outcome {
         Outcome::Answer { verdict: Verdict::Success, summary, .. } => (TraceStatus::Ok, summary),
         Outcome::Skipped => (TraceStatus::Skipped, "a plugin skipped it".to_owned()),
         Outcome::Ignored { reason } => (TraceStatus::Skipped, reason.to_owned()),
@@ -92,6 +95,20 @@ pub async fn ping(ctx: &Context, actor: &Actor, bot_id: BotId, channel_id: Chann
         summary,
         duration_ms: u64::try_from(duration_ms).unwrap_or(u64::MAX),
         attempts: 1,
-        ..Trace::new(job.trace_id, job.content.message_id, bot_id, started_at, concluded.steps)
+        ..Trace::new(job.trace_id, job.content.message_id, bot_id, started_at, steps)
     })
+}
+
+/// The step of a reply that a message would get.
+fn unsent(reply: &Reply, now: Timestamp) -> Step {
+    let (status, detail) = match reply.content {
+        ReplyContent::Text(_) | ReplyContent::File(_) => {
+            let reason = "this is a test; the sender of a message gets the reply".to_owned();
+            (TraceStatus::Skipped, StepDetail { reason: Some(reason), ..StepDetail::default() })
+        }
+        ReplyContent::Unsendable(why) => {
+            (TraceStatus::Error, StepDetail { error: Some(StepError::new(why)), ..StepDetail::default() })
+        }
+    };
+    Step::new(StepName::Reply, reply.by, status, now, now, detail)
 }

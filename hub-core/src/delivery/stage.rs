@@ -9,12 +9,13 @@
 use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use serde_json::{Value, value::RawValue};
+use http::{HeaderMap, HeaderValue, Method, header};
+use serde_json::value::RawValue;
 
 use super::{job::Job, retry::Verdict};
 use crate::{
     delivery::channels::ChannelRuntime,
+    egress::Receipt,
     id::PluginId,
     model::trace::{Step, StepKind},
 };
@@ -69,8 +70,8 @@ pub struct Answered<'j> {
     pub outcome: Outcome,
     /// The request that was sent, without what authenticated it.
     pub request: Option<Request>,
-    /// The head of the answer.
-    pub head: Option<Head>,
+    /// The response, when one came.
+    pub response: Option<Receipt>,
     /// What is still to be sent to the sender.
     pub replies: Vec<Reply>,
     /// Whether a plugin replied before the request.
@@ -85,13 +86,6 @@ pub struct Answered<'j> {
 pub struct State {
     pub(super) plugin: PluginId,
     pub(super) json: Box<RawValue>,
-}
-
-/// The head of an answer, for hooks.
-#[derive(Debug)]
-pub struct Head {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
 }
 
 /// How an attempt ended.
@@ -110,10 +104,6 @@ pub enum Outcome {
         verdict: Verdict,
         /// One line: `status 200`.
         summary: String,
-        /// Whether the body says it is JSON.
-        json: bool,
-        /// The body.
-        body: Bytes,
     },
     /// A plugin failed before the request, and nothing was sent.
     PluginFailed {
@@ -197,38 +187,5 @@ impl<'j> Filtered<'j> {
         );
         let url = job.target_url.clone().unwrap_or_else(|| channel.webhook.url.clone());
         Drafted { job, channel, request: Request { method: Method::POST, url, headers, body } }
-    }
-}
-
-impl Outcome {
-    /// The text `reply` of a 2xx JSON answer, which a channel may send to the sender.
-    pub fn reply(&self) -> Option<String> {
-        match self {
-            Self::Answer { verdict: Verdict::Success, json: true, body, .. } => {
-                let answer: Value = serde_json::from_slice(body).ok()?;
-                let reply = answer.get("reply")?.as_str()?;
-                (!reply.trim().is_empty()).then(|| reply.to_owned())
-            }
-            _ => None,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_json_success_with_a_text_replies() {
-        let answer = |verdict, json, body: &'static str| {
-            let body = Bytes::from_static(body.as_bytes());
-            Outcome::Answer { verdict, summary: String::new(), json, body }.reply()
-        };
-        assert_eq!(answer(Verdict::Success, true, r#"{"reply":"hi","x":1}"#).as_deref(), Some("hi"));
-        assert_eq!(answer(Verdict::Success, false, r#"{"reply":"hi"}"#), None);
-        assert_eq!(answer(Verdict::Gone, true, r#"{"reply":"hi"}"#), None);
-        for body in [r#"{"reply":7}"#, r#"{"reply":"  "}"#, r#"["hi"]"#, "", "{", r#"{"reply":null}"#] {
-            assert_eq!(answer(Verdict::Success, true, body), None, "{body}");
-        }
     }
 }

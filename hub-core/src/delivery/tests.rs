@@ -257,3 +257,94 @@ async fn a_sender_without_a_name_on_the_network_is_called_by_the_contacts_remark
     let contact = hub.bots().contacts(ada, bot.id, &PageRequest::default()).await.unwrap().items.remove(0);
     assert_eq!((contact.user_name.as_str(), contact.remark.as_str()), ("", "Ada"));
 }
+
+/// The steps of replies, as status and reason.
+fn reply_steps(trace: &Trace) -> Vec<(TraceStatus, &str)> {
+    let replies = trace.steps.iter().filter(|step| step.name == Reply);
+    replies.map(|step| (step.status, step.detail.reason.as_deref().unwrap_or_default())).collect()
+}
+
+#[tokio::test]
+async fn a_reply_that_is_not_sent_is_a_step_with_the_reason() {
+    let world = World::new(hook(AuthMethod::None)).await;
+    let bodies = [
+        (r#"{"reply":7}"#, "`reply` is a number"),
+        (r#"{"reply":" "}"#, "`reply` is empty"),
+        (r#"{"data":{"reply":"x"}}"#, "not at the top level"),
+        ("<br />Notice {\"reply\":\"x\"}", "there is text before the JSON"),
+        ("thank you", "the response is not JSON"),
+        ("", ""),
+        (r#"{"ok":true}"#, ""),
+        (r#"{"reply":null}"#, ""),
+    ];
+    for (count, (body, reason)) in (1..).zip(bodies) {
+        world.receiver.answer(200, body);
+        world.hub.say(&world.bot, "hello");
+        let trace = world.delivered(count).await.remove(0);
+        match reply_steps(&trace)[..] {
+            [] => assert_eq!(reason, "", "{body}"),
+            [(TraceStatus::Skipped, found)] => {
+                assert!(!reason.is_empty() && found.contains(reason), "{body}: {found}")
+            }
+            ref steps => panic!("{body}: {steps:?}"),
+        }
+    }
+    assert!(world.hub.sim().outbound(Some(&world.bot.wx_id), 0).is_empty());
+}
+
+#[tokio::test]
+async fn a_reply_without_auto_reply_is_explained_with_the_command_that_turns_it_on() {
+    let world = World::new(WebhookUpdate { auto_reply: false, ..hook(AuthMethod::None) }).await;
+    world.receiver.answer(200, r#"{"reply":"you are heard"}"#);
+    world.hub.say(&world.bot, "hello");
+    let trace = world.delivered(1).await.remove(0);
+    let command =
+        format!("hub-cli channels set-webhook {} --bot {} --auto-reply true", world.channel, world.bot.id);
+    let reason = format!("auto_reply of the webhook is off; to send it: `{command}`");
+    assert_eq!(reply_steps(&trace), [(TraceStatus::Skipped, &*reason)]);
+    let traces = world.hub.hub().traces();
+    let found = traces.explain(&world.ada, world.bot.id, trace.message_id, None).await.unwrap();
+    assert!(found.sentence.ends_with(&format!("No reply was sent: {reason}.")), "{}", found.sentence);
+    let check = found.checks.last().unwrap();
+    assert_eq!((check.name.as_str(), check.ok, &*check.why), ("reply", false, &*reason));
+
+    // A test of the webhook has the same step; with auto_reply on, it says that tests send nothing.
+    let context = world.hub.hub().context();
+    world.receiver.answer(200, r#"{"reply":"you are heard"}"#);
+    let tested = super::ping::ping(context, &world.ada, world.bot.id, world.channel).await.unwrap();
+    assert_eq!(reply_steps(&tested), [(TraceStatus::Skipped, &*reason)]);
+    let on = WebhookUpdate { auto_reply: true, ..hook(AuthMethod::None) };
+    world.hub.hub().channels().set_webhook(&world.ada, world.bot.id, world.channel, on).await.unwrap();
+    world.receiver.answer(200, r#"{"reply":"you are heard"}"#);
+    let tested = super::ping::ping(context, &world.ada, world.bot.id, world.channel).await.unwrap();
+    assert_eq!(reply_steps(&tested).len(), 1);
+    assert!(reply_steps(&tested)[0].1.starts_with("this is a test"), "{tested:?}");
+}
+
+#[tokio::test]
+async fn a_reply_of_a_failed_attempt_is_not_explained_after_a_success() {
+    let mut webhook = hook(AuthMethod::None);
+    webhook.retry.schedule_s = vec![1];
+    let world = World::new(webhook).await;
+    world.receiver.answer(500, r#"{"reply":"no"}"#);
+    world.hub.say(&world.bot, "hello");
+    let trace = world.delivered(1).await.remove(0);
+    let steps = reply_steps(&trace);
+    assert_eq!(
+        steps,
+        [(TraceStatus::Skipped, "the status is 500, and only the `reply` of a 2xx response is sent")]
+    );
+    let traces = world.hub.hub().traces();
+    let found = traces.explain(&world.ada, world.bot.id, trace.message_id, None).await.unwrap();
+    assert!(!found.sentence.contains("No reply"), "{}", found.sentence);
+}
+
+#[tokio::test]
+async fn a_reply_longer_than_a_message_is_not_sent() {
+    let world = World::new(hook(AuthMethod::None)).await;
+    world.receiver.answer(200, &serde_json::json!({ "reply": "字".repeat(30_000) }).to_string());
+    world.hub.say(&world.bot, "hello");
+    let trace = world.delivered(1).await.remove(0);
+    let reason = "the reply has 90000 bytes, and at most 65536 are sent";
+    assert_eq!(reply_steps(&trace), [(TraceStatus::Skipped, reason)]);
+}

@@ -9,11 +9,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::apps::{Answered, call_of, logged, send};
+use super::{
+    app_reply::Answered,
+    apps::{call_of, logged, send},
+};
 use crate::{
     ai::{Tool, ToolCall, ToolScope, Tools},
     apps::{AppEventKind, AppEventState, MAX_LOGGED_BODY, Toolbox, tool_calls},
     context::Context,
+    egress::Receipt,
     error::{Error, Result},
     id::AppEventId,
     store::app_events::{DueEvent, EventAttempt, NewAppEvent},
@@ -67,19 +71,19 @@ impl AppTools {
     }
 
     /// Asks the app.
-    async fn ask(&self, question: &Question) -> Result<Vec<u8>, Refusal> {
+    async fn ask(&self, question: &Question) -> Result<Receipt, Refusal> {
         let mut note = Note::begin(&self.ctx, &question.event);
         let call = call_of(&self.ctx, &question.due, CALL_TIMEOUT)?;
-        let answer = self.ctx.clock.timeout(CALL_TIMEOUT, self.ctx.egress.send(call)).await;
+        let answer = self.ctx.clock.timeout(CALL_TIMEOUT, self.ctx.egress.receive(call)).await;
         let (refusal, error) = match answer {
             Some(Ok(answer)) => {
                 note.attempt.response_status = Some(answer.status.as_u16());
-                note.attempt.response_body = logged(&answer.body);
+                note.attempt.response_body = logged(&answer);
                 if answer.status.is_success() {
                     note.attempt.state = AppEventState::Delivered;
                     note.attempt.error = None;
                     note.store().await?;
-                    return Ok(answer.body.into());
+                    return Ok(answer);
                 }
                 let status = format!("status {}", answer.status.as_u16());
                 (format!("the app answered with {status}"), status)
@@ -99,9 +103,12 @@ impl AppTools {
     }
 
     /// What the model learns of an answer. A file that came with it goes to the person who asked.
-    async fn result(&self, question: &Question, body: &[u8]) -> String {
-        let mut answer = Answered::read(body);
-        let (later, text) = (answer.later, answer.text());
+    async fn result(
+        &self,
+        question: &Question,
+        (mut answer, unusable): (Answered, Option<String>),
+    ) -> String {
+        let (later, text) = (answer.later, std::mem::take(&mut answer.text));
         if later {
             let text = if text.is_empty() { text } else { format!(": {text}") };
             return format!("the app is working on it and will reply to the person itself{text}");
@@ -112,7 +119,10 @@ impl AppTools {
             Err(error) => Some(Err(error)),
         };
         let sent = match sent {
-            None if text.is_empty() => "the app completed it without a reply".to_owned(),
+            None if text.is_empty() => match unusable {
+                None => "the app completed it without a reply".to_owned(),
+                Some(why) => format!("the reply of the app cannot be used: {why}"),
+            },
             None => String::new(),
             Some(Ok(())) => "(a file from the app was sent to the person)".to_owned(),
             Some(Err(error)) => format!("(a file from the app could not be sent: {})", error.message()),
@@ -130,11 +140,11 @@ impl Tools for AppTools {
     async fn call(&self, scope: &ToolScope, call: &ToolCall) -> Result<String, String> {
         let answered = async {
             let question = self.question(scope, call).await?;
-            let body = match self.answered_before(question.event.id).await? {
-                Some(body) => body.into_bytes(),
-                None => self.ask(&question).await?,
+            let answered = match self.answered_before(question.event.id).await? {
+                Some(body) => Answered::of_text(&body),
+                None => Answered::read(&self.ask(&question).await?),
             };
-            Ok::<_, Refusal>(self.result(&question, &body).await)
+            Ok::<_, Refusal>(self.result(&question, answered).await)
         };
         answered.await.map_err(|Refusal(attempt)| attempt)
     }

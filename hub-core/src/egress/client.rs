@@ -44,9 +44,10 @@ pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) const MAX_IDLE_PER_HOST: usize = 128;
 /// TLS sessions that a client without earlier ones keeps: there may be one client for each bot.
 const FRESH_SESSIONS: usize = 16;
-/// Most headers of an answer, and their bytes together.
-pub(super) const MAX_ANSWER_HEADERS: usize = 100;
-pub(super) const MAX_ANSWER_HEADER_BYTES: u32 = 32 * 1024;
+/// Most headers of an answer, and their bytes together: far more than any server means to send, since an answer with
+/// more has no status.
+pub(super) const MAX_ANSWER_HEADERS: usize = 256;
+pub(super) const MAX_ANSWER_HEADER_BYTES: u32 = 256 * 1024;
 /// Addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 16;
 
@@ -332,13 +333,14 @@ impl Sent {
             .await
             .map_err(|error| EgressError::classify(&error, self.is_taken(), https))?;
         self.marks.as_ref().inspect(|marks| marks.answered());
+        // First of all: for some readers the status decides, whatever follows.
+        reader.begin(response.status(), response.headers());
         if header_bytes(response.headers()) > MAX_ANSWER_HEADER_BYTES as usize {
             return Err(EgressError::too_large(MAX_ANSWER_HEADER_BYTES as usize));
         }
         if response.content_length().is_some_and(|length| length > max_answer as u64) {
             return Err(EgressError::too_large(max_answer));
         }
-        reader.begin(response.status(), response.headers());
         let mut left = max_answer;
         while let Some(chunk) =
             response.chunk().await.map_err(|error| EgressError::classify(&error, true, https))?

@@ -24,12 +24,14 @@ pub mod headers;
 #[cfg(feature = "s3")]
 pub(crate) mod objects;
 mod phases;
+mod receipt;
 mod target;
 #[cfg(test)]
 mod tests;
 
 pub use headers::CheckedHeaders;
 pub use phases::{Phase, Phases};
+pub use receipt::{BodyEnd, Receipt};
 pub use target::CheckedUrl;
 
 /// What the client may reach besides public addresses, and its caps.
@@ -233,13 +235,13 @@ impl Egress {
         }
     }
 
-    /// Sends one request, and measures its parts. Only a client without pooled connections ([`Egress::fresh`]) opens a
-    /// new one for certain.
+    /// Sends one request as [`Egress::receive`], and measures its parts. Only a client without pooled connections
+    /// ([`Egress::fresh`]) opens a new one for certain.
     ///
     /// # Errors
-    /// As [`Egress::send`], with the part in which the request failed.
-    pub async fn send_measured(&self, call: Call) -> (Result<Answer, (EgressError, Phase)>, Phases) {
-        let (answer, marks) = phases::Marks::measure(|| self.send(call)).await;
+    /// As [`Egress::receive`], with the part in which the request failed.
+    pub async fn receive_measured(&self, call: Call) -> (Result<Receipt, (EgressError, Phase)>, Phases) {
+        let (answer, marks) = phases::Marks::measure(|| self.receive(call)).await;
         let answer = answer.map_err(|error| {
             let phase = marks.failed(error.fault);
             (error, phase)

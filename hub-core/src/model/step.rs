@@ -155,7 +155,8 @@ pub struct StepDetail {
     /// Why the step failed.
     #[serde(deserialize_with = "error")]
     pub error: Option<StepError>,
-    /// Why a filter or a sink took no notice, and why a plugin did not run.
+    /// Why a filter or a sink took no notice, why a plugin did not run, why a reply is not sent, and what is wrong with
+    /// the body of a response.
     pub reason: Option<String>,
 
     /// `received`: type of the message.

@@ -12,6 +12,7 @@ use http::Method;
 
 use super::request::Reach;
 use crate::{
+    body_text,
     egress::{Call, CheckedHeaders, Egress},
     sandbox::{FetchAnswer, FetchCall, FetchGate},
 };
@@ -70,7 +71,7 @@ impl ConnectGate {
             let values = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
             headers.insert(name.as_str().to_owned(), values.collect::<Vec<_>>().join(", "));
         }
-        let body = String::from_utf8_lossy(&answer.body).into_owned();
+        let body = body_text::decode(&answer.headers, &answer.body).into_owned();
         Ok(FetchAnswer { status: answer.status.as_u16(), headers, body })
     }
 }

@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, Method, StatusCode};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use url::Url;
 
 use super::connect::{self, Cover};
 use crate::{
+    body_text,
     egress::CheckedHeaders,
     sandbox::{Body, PluginRequest, PluginResponse},
 };
 
 /// Methods a plugin may choose.
 const METHODS: [Method; 5] = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
-/// Most bytes of an answer's body that a plugin is shown.
+/// Most bytes of an answer's text that a plugin is shown.
 const MAX_SHOWN: usize = 256 * 1024;
 
 /// A violation by a plugin, as shown in a trace.
@@ -112,8 +114,11 @@ pub fn shown(method: &Method, url: &str, headers: &HeaderMap, body: &Bytes) -> P
 /// An answer as a plugin is shown it: its body is `null` when it is binary. Header names are written as in requests.
 pub fn shown_answer(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> PluginResponse {
     let pairs = headers.keys().map(|name| (title(name), joined(headers, name))).collect();
-    let cut = &body[..body.len().min(MAX_SHOWN)];
-    let body = is_text(headers, body).then(|| String::from_utf8_lossy(cut).into_owned());
+    let body = is_text(headers, body).then(|| {
+        let mut text = body_text::decode(headers, body).into_owned();
+        text.truncate(text.floor_char_boundary(MAX_SHOWN));
+        text
+    });
     PluginResponse { status: status.as_u16(), headers: pairs, body }
 }
 
@@ -170,20 +175,27 @@ fn joined(headers: &HeaderMap, name: &HeaderName) -> String {
     values.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a body is text: by what it says it is, and where it says nothing by its bytes.
+/// Whether a body is text: by what it says it is, and where it says nothing by its bytes. An object or an array of JSON is
+/// text whatever it says it is.
 pub(crate) fn is_text(headers: &HeaderMap, body: &Bytes) -> bool {
-    let said = headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).map(String::from_utf8_lossy);
-    let essence = said.as_deref().unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    if essence.is_empty() {
-        return std::str::from_utf8(body).is_ok();
-    }
-    let (kind, sub) = essence.split_once('/').unwrap_or((&essence, ""));
+    let media_type = body_text::media_type(headers);
+    let (kind, sub) = media_type.split_once('/').unwrap_or((&media_type, ""));
     let known = ["json", "xml", "javascript", "x-www-form-urlencoded", "yaml", "graphql"];
-    kind == "text" || known.contains(&sub) || sub.ends_with("+json") || sub.ends_with("+xml")
+    if kind == "text"
+        || known.iter().any(|known| sub.split(['+', '.', '-']).any(|part| part == *known) || sub == *known)
+    {
+        return true;
+    }
+    let Some(text) = body_text::decode_strictly(headers, body) else { return false };
+    // A type without a slash says nothing.
+    sub.is_empty()
+        || (text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(&text).is_ok())
 }
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderValue, header};
+
     use super::*;
 
     fn hosts() -> Vec<String> {
@@ -314,9 +326,18 @@ mod tests {
             ("text/html", b"<p>", Some("<p>")),
             ("application/problem+json", b"{}", Some("{}")),
             ("", b"plain", Some("plain")),
-            ("", b"\xff\xfe", None),
+            ("", b"\xff\xfd", None),
             ("image/png", b"png", None),
             ("application/octet-stream", b"abc", None),
+            ("application/octet-stream", b"{\"a\":1}", Some("{\"a\":1}")),
+            ("application/octet-stream", b"{\"a\":1", None),
+            ("application/x-json", b"1", Some("1")),
+            ("application/vnd.api+json", b"1", Some("1")),
+            ("application/atom+xml", b"<a/>", Some("<a/>")),
+            ("json", b"{}", Some("{}")),
+            ("text/plain; charset=gbk", b"\xc4\xe3\xba\xc3", Some("你好")),
+            ("application/json", b"\xff\xfe{\0}\0", Some("{}")),
+            ("application/pdf", b"%PDF-1.7", None),
         ] {
             assert_eq!(of(kind, body).body.as_deref(), text, "{kind}");
         }

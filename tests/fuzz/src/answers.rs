@@ -2,21 +2,24 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, StatusCode, header::RETRY_AFTER};
+use http::{
+    HeaderMap, HeaderValue, StatusCode,
+    header::{CONTENT_TYPE, RETRY_AFTER},
+};
 use hub_core::{
     delivery::{
-        Outcome,
+        ResponseReply,
         retry::{Next, Verdict, next_attempt},
     },
+    egress::BodyEnd,
     random::Random,
     time::Timestamp,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Two bytes of a status, a `Retry-After` up to a NUL, and the body: a wait is at least a second and at most a
-/// day, and only a success with a text replies to anyone.
+/// Two bytes of a status, a `Retry-After` up to a NUL, and the body, of the type that the same bytes are: a wait is at
+/// least a second and at most a day, and no reply is blank.
 pub fn answer(data: &[u8]) {
     let (status, rest) = data.split_first_chunk().unwrap_or((&[0, 200], data));
     let status = StatusCode::from_u16(u16::from_be_bytes(*status)).unwrap_or(StatusCode::OK);
@@ -31,9 +34,8 @@ pub fn answer(data: &[u8]) {
         let next = next_attempt(1, &[5], after, now, &Random::seeded(1));
         assert!(matches!(next, Next::At(at) if at > now && at <= now + DAY), "{next:?}");
     }
-    let body = Bytes::copy_from_slice(body);
-    let outcome = Outcome::Answer { verdict, summary: String::new(), json: true, body };
-    if let Some(reply) = outcome.reply() {
-        assert!(verdict == Verdict::Success && !reply.trim().is_empty());
+    let typed = HeaderValue::from_bytes(wait).into_iter().map(|value| (CONTENT_TYPE, value)).collect();
+    if let ResponseReply::Text(reply) = ResponseReply::read(&typed, body, &BodyEnd::Complete) {
+        assert!(!reply.trim().is_empty());
     }
 }

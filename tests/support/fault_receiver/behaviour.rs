@@ -64,6 +64,8 @@ pub struct Behaviour {
     pub act: Act,
     /// How a trace shows it.
     pub seen: Seen,
+    /// What a caller sees that needs the whole response.
+    pub whole: Seen,
     /// How a trace may show it too, where that is a matter of which packet comes first.
     pub or: Option<Seen>,
     /// The outcome of the delivery.
@@ -91,7 +93,17 @@ impl Behaviour {
         };
         let slot = if seen == Seen::Class(EgressFault::Timeout) { Slot::Timeout } else { Slot::Own };
         let act: Act = Arc::new(move |peer| Box::pin(act(peer)));
-        Self { name: name.into(), does, listening: Listening::Accepts, act, seen, or: None, then, slot }
+        Self {
+            name: name.into(),
+            does,
+            listening: Listening::Accepts,
+            act,
+            seen,
+            whole: seen,
+            or: None,
+            then,
+            slot,
+        }
     }
 
     /// A behaviour that is one answer to the first request, and the end of the connection.
@@ -115,6 +127,13 @@ impl Behaviour {
     #[must_use]
     pub fn or(mut self, seen: Seen) -> Self {
         self.or = Some(seen);
+        self
+    }
+
+    /// The same with a status of 200 before what goes wrong: only a caller that needs the whole response fails.
+    #[must_use]
+    pub fn after_its_status(mut self) -> Self {
+        (self.seen, self.then) = (Seen::Status(200), Then::Delivered);
         self
     }
 

@@ -53,7 +53,8 @@ fn connections() -> Vec<Behaviour> {
                 peer.send(format!("{OK}content-length: 100\r\n\r\nabc")).await;
                 peer.reset();
             },
-        ),
+        )
+        .after_its_status(),
         Behaviour::saying("close-status", "closes after the status line", Class(Broken), OK),
         Behaviour::saying("close-empty", "closes instead of answering", Class(Broken), ""),
     ]
@@ -84,7 +85,8 @@ fn slow() -> Vec<Behaviour> {
                 peer.send(format!("{OK}content-length: 1000\r\n\r\n")).await;
                 peer.drip("y").await;
             },
-        ),
+        )
+        .after_its_status(),
         Behaviour::new(
             "hang-body",
             "200 without a length, and then nothing",
@@ -94,7 +96,8 @@ fn slow() -> Vec<Behaviour> {
                 peer.send(format!("{OK}\r\n")).await;
                 peer.hold().await;
             },
-        ),
+        )
+        .after_its_status(),
         Behaviour::new(
             "continue-hang",
             "100 Continue, and then nothing",
@@ -129,7 +132,8 @@ fn bodies() -> Vec<Behaviour> {
             peer.read_request().await;
             peer.send(format!("{OK}\r\n")).await;
             peer.send_endlessly("a".repeat(16 * 1024)).await;
-        }),
+        })
+        .after_its_status(),
         Behaviour::new(
             "gigabyte",
             "announces a gigabyte and sends a byte",
@@ -139,7 +143,8 @@ fn bodies() -> Vec<Behaviour> {
                 peer.send(format!("{OK}content-length: 1000000000\r\n\r\na")).await;
                 peer.hold().await;
             },
-        ),
+        )
+        .after_its_status(),
         Behaviour::saying(
             "length-short",
             "sends more than it announced",
@@ -151,7 +156,8 @@ fn bodies() -> Vec<Behaviour> {
             "sends less than it announced",
             Class(Broken),
             format!("{OK}content-length: 20\r\n\r\nless"),
-        ),
+        )
+        .after_its_status(),
         Behaviour::saying(
             "lengths-differ",
             "announces two lengths",
@@ -182,13 +188,15 @@ fn chunks() -> Vec<Behaviour> {
             "a chunk size that is no number",
             Class(Broken),
             format!("{chunked}zz\r\nab\r\n0\r\n\r\n"),
-        ),
+        )
+        .after_its_status(),
         Behaviour::saying(
             "chunk-huge",
             "a chunk size over 64 bits",
             Class(Broken),
             format!("{chunked}fffffffffffffffffff\r\n"),
-        ),
+        )
+        .after_its_status(),
         Behaviour::new("chunk-extension", "a chunk extension without end", Class(Broken), move |mut peer| {
             let head = format!("{endless}1;");
             async move {
@@ -196,7 +204,8 @@ fn chunks() -> Vec<Behaviour> {
                 peer.send(head).await;
                 peer.send_endlessly("a".repeat(16 * 1024)).await;
             }
-        }),
+        })
+        .after_its_status(),
         Behaviour::saying(
             "chunk-trailers",
             "a megabyte of trailers",
@@ -205,7 +214,8 @@ fn chunks() -> Vec<Behaviour> {
                 "{chunked}1\r\na\r\n0\r\n{}\r\n",
                 "x-trailer: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n".repeat(23_000)
             ),
-        ),
+        )
+        .after_its_status(),
     ]
 }
 

@@ -10,8 +10,12 @@ use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use hub_core::{
-    delivery::signing::{self, Method, Signing, SigningSecret},
-    egress::{Answer, Call, CheckedHeaders, Egress, EgressConfig},
+    body_text,
+    delivery::{
+        ResponseReply,
+        signing::{self, Method, Signing, SigningSecret},
+    },
+    egress::{Call, CheckedHeaders, Egress, EgressConfig, Receipt},
     id::{BotId, ChannelId},
     random::Random,
     secret::Secret,
@@ -297,14 +301,18 @@ impl Listen<'_> {
                 answer: answer.as_ref().map_err(|_| reason.as_str()),
             })?;
         }
-        let (status, first, reply) = match &answer {
+        let (status, first, found) = match &answer {
             Ok(answer) => {
-                let body = String::from_utf8_lossy(&answer.body);
-                let json: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-                let reply = json["reply"].as_str().filter(|_| answer.status.is_success()).map(str::to_owned);
-                (answer.status.as_u16(), body.lines().next().unwrap_or_default().to_owned(), reply)
+                let body = body_text::decode(&answer.headers, &answer.body);
+                let first = body.lines().next().unwrap_or_default().to_owned();
+                (answer.status.as_u16(), first, ResponseReply::of(answer))
             }
-            Err(failure) => (0, reason(failure), None),
+            Err(failure) => (0, reason(failure), ResponseReply::None),
+        };
+        let (reply, unsent) = match found {
+            ResponseReply::None => (None, None),
+            ResponseReply::Text(text) => (Some(text), None),
+            ResponseReply::Unusable(why) | ResponseReply::Unreadable(why) => (None, Some(why)),
         };
         self.view.delivered(Delivery {
             seq: message["seq"].clone(),
@@ -314,6 +322,7 @@ impl Listen<'_> {
             took,
             answer: screen::clean(&first),
             reply: reply.clone(),
+            unsent,
         })?;
         if let Some(reply) = reply {
             let send = json!({ "to_user_id": message["sender"]["user_id"], "content": reply });
@@ -357,7 +366,10 @@ impl Listen<'_> {
             return Ok(document["data"].take());
         }
         Err(Failure::of_response(&document).unwrap_or_else(|| {
-            Failure::unreachable(format!("{url} is not a hub: it responded {}", answer.status))
+            let mut failure =
+                Failure::unreachable(format!("{url} is not a hub: it responded {}", answer.status));
+            failure.causes.extend(answer.end.problem());
+            failure
         }))
     }
 
@@ -368,7 +380,7 @@ impl Listen<'_> {
         headers: HeaderMap,
         body: Bytes,
         deadline: Duration,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Receipt, Failure> {
         let call = Call {
             method: method.parse().map_err(|_| Failure::usage("not a method"))?,
             url: self.egress.check_url(url.as_str())?,
@@ -377,7 +389,7 @@ impl Listen<'_> {
             deadline,
             max_answer: MAX_ANSWER,
         };
-        self.egress.send(call).await.map_err(|error| {
+        self.egress.receive(call).await.map_err(|error| {
             let mut failure = Failure::unreachable(format!("no response from {url}"));
             failure.causes.push(error.to_string());
             failure

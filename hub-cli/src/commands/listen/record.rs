@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use hub_core::{
     delivery::redact::Redactor,
-    egress::Answer,
+    egress::Receipt,
     id::{BotId, ChannelId, Ids},
     private_files,
     random::Random,
@@ -33,7 +33,7 @@ pub struct Exchange<'e> {
     pub body: &'e Bytes,
     pub started: Timestamp,
     pub ended: Timestamp,
-    pub answer: Result<&'e Answer, &'e str>,
+    pub answer: Result<&'e Receipt, &'e str>,
 }
 
 /// Appends to a file of recordings.

@@ -30,6 +30,8 @@ pub struct Delivery {
     /// The first line of the response, or the error.
     pub answer: String,
     pub reply: Option<String>,
+    /// Why the response is not used as a reply.
+    pub unsent: Option<String>,
 }
 
 impl Delivery {
@@ -44,7 +46,12 @@ impl Delivery {
     }
 
     fn document(&self) -> Value {
-        json!({ "seq": self.seq, "id": self.id, "status": self.status, "reply": self.reply })
+        let mut document =
+            json!({ "seq": self.seq, "id": self.id, "status": self.status, "reply": self.reply });
+        if let Some(why) = &self.unsent {
+            document["reply_skipped"] = json!(why);
+        }
+        document
     }
 }
 
@@ -115,6 +122,9 @@ impl<'p> View<'p> {
             let answer = screen::fit(&delivery.answer, 60);
             let line = format!("{}  {}  {text}  {answer}", delivery.seq, delivery.status_text(self.printer));
             self.above(|printer| printer.one(delivery.document(), &line))?;
+        }
+        if let Some(why) = &delivery.unsent {
+            self.note(&format!("no reply to message {}: {}", delivery.seq, screen::clean(why)));
         }
         if let Some(panel) = &mut self.panel {
             panel.last.push_back(delivery);
@@ -219,6 +229,7 @@ mod tests {
                 took: Duration::from_millis(1_234),
                 answer: "a long answer ".repeat(20),
                 reply: (status == 204).then(|| "yes".to_owned()),
+                unsent: None,
             };
             counts.add(&delivery);
             panel.last.push_back(delivery);

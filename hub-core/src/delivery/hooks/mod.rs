@@ -9,11 +9,16 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::stage::{Answered, Concluded, Drafted, Outcome, Prepared, Reply, Request, State};
+use super::{
+    response_reply::ResponseReply,
+    stage::{Answered, Concluded, Drafted, Outcome, Prepared, Reply, Request, State},
+};
 use crate::{
     channels::OnPluginError,
-    delivery::{plugins::Installed, work_store::WorkContext},
-    model::trace::{StepKind, StepName},
+    delivery::{channels::ChannelRuntime, plugins::Installed, work_store::WorkContext},
+    egress::Receipt,
+    id::BotId,
+    model::trace::{Step, StepDetail, StepKind, StepName, TraceStatus},
     plugins::request::{self, LeftRequest, Reach, Violation},
     sandbox::{HookInput, HookOutcome, PluginRequest, SandboxFault},
 };
@@ -103,33 +108,65 @@ impl<'j> Drafted<'j> {
 }
 
 impl Answered<'_> {
-    /// Runs the channel's response hooks, then the automatic reply: a plugin that replied goes first.
+    /// Runs the channel's response hooks, then the automatic reply: a plugin that replied goes first. A `reply` of the
+    /// response that is not sent becomes a step with the reason.
     pub(super) async fn on_response(self, ctx: &WorkContext) -> Concluded {
-        let (automatic, replied) = (self.channel.webhook.auto_reply, self.replied);
+        let (bot_id, channel, replied) = (self.job.bot_id, Arc::clone(&self.channel), self.replied);
+        let found = self.response.as_ref().map(|receipt| automatic_reply(bot_id, &channel, receipt));
         let mut concluded = on_response(ctx, self).await;
         let plugins_replied = replied || !concluded.replies.is_empty();
-        if automatic && !plugins_replied {
-            concluded
-                .replies
-                .extend(concluded.outcome.reply().map(|text| Reply::text(StepKind::Webhook, text)));
-        }
+        let reason = match found.flatten() {
+            None => return concluded,
+            Some(Ok(_)) if plugins_replied => "a plugin replied in place of the response".to_owned(),
+            Some(Ok(text)) if text.len() > ctx.config.max_text => {
+                format!("the reply has {} bytes, and at most {} are sent", text.len(), ctx.config.max_text)
+            }
+            Some(Ok(text)) => {
+                concluded.replies.push(Reply::text(StepKind::Webhook, text));
+                return concluded;
+            }
+            Some(Err(reason)) => reason,
+        };
+        let now = ctx.store.now();
+        let detail = StepDetail { reason: Some(reason), ..StepDetail::default() };
+        let step = Step::new(StepName::Reply, StepKind::Webhook, TraceStatus::Skipped, now, now, detail);
+        concluded.steps.push(step);
         concluded
     }
+}
+
+/// The text of a response that its channel sends to the sender, or why its `reply` is not sent; `None` when there is
+/// no `reply`.
+fn automatic_reply(
+    bot_id: BotId,
+    channel: &ChannelRuntime,
+    receipt: &Receipt,
+) -> Option<Result<String, String>> {
+    let is_automatic = channel.webhook.auto_reply;
+    let found = match ResponseReply::of(receipt) {
+        ResponseReply::None => return None,
+        ResponseReply::Unreadable(_) if !is_automatic => return None,
+        ResponseReply::Unreadable(why) | ResponseReply::Unusable(why) => Err(why),
+        ResponseReply::Text(text) => Ok(text),
+    };
+    if !is_automatic && found.is_ok() {
+        let turn_on = format!("hub-cli channels set-webhook {} --bot {bot_id} --auto-reply true", channel.id);
+        return Some(Err(format!("auto_reply of the webhook is off; to send it: `{turn_on}`")));
+    }
+    Some(found)
 }
 
 /// Runs every response hook, when an answer came. One that fails makes the trace an error, and nothing is sent again:
 /// the receiver has the message.
 async fn on_response(ctx: &WorkContext, answered: Answered<'_>) -> Concluded {
-    let Answered { job, channel, outcome, request, head, mut replies, states, mut steps, .. } = answered;
-    if let (Outcome::Answer { body, .. }, Some(request), Some(head), false) =
-        (&outcome, &request, &head, channel.plugins.is_empty())
-    {
+    let Answered { job, channel, outcome, request, response, mut replies, states, mut steps, .. } = answered;
+    if let (Some(request), Some(response), false) = (&request, &response, channel.plugins.is_empty()) {
         let runner = Runner::new(ctx, job, &channel, &request.url);
         let shown = request::shown(&request.method, &request.url, &request.headers, &request.body);
         for plugin in &channel.plugins {
             // Why one is not run is said once, by the step of its request hook.
             let Due::Runs { source, manifest } = runner.due(plugin) else { continue };
-            let answer = request::shown_answer(head.status, &head.headers, body);
+            let answer = request::shown_answer(response.status, &response.headers, &response.body);
             let input = HookInput {
                 state: state_of(&states, plugin),
                 ..HookInput::on_response(runner.message.clone(), shown.clone(), answer)
@@ -138,7 +175,7 @@ async fn on_response(ctx: &WorkContext, answered: Answered<'_>) -> Concluded {
             let Some((ran, mut report)) = run.await else { continue };
             match ran {
                 Ok(mut outcome) => {
-                    replies.extend(reply::taken(plugin, &mut outcome, Some((head, body))));
+                    replies.extend(reply::taken(plugin, &mut outcome, Some(response)));
                     if let Some(failed) = failure(&outcome) {
                         report.failed(&failed);
                     }

@@ -5,10 +5,12 @@ use data_url::{DataUrl, forgiving_base64};
 use http::header;
 
 use crate::{
+    body_text,
     delivery::{
         plugins::Installed,
-        stage::{Head, Reply, ReplyContent, ReplyFile},
+        stage::{Reply, ReplyContent, ReplyFile},
     },
+    egress::{BodyEnd, Receipt},
     model::trace::StepKind,
     plugins::request,
     sandbox::{self, HookOutcome},
@@ -16,11 +18,7 @@ use crate::{
 
 /// The replies that a hook made; with the answer it saw, if it saw one. One reply is one row keyed by the delivery,
 /// the plugin, the hook and its place: a run that is made again adds none.
-pub(super) fn taken(
-    plugin: &Installed,
-    outcome: &mut HookOutcome,
-    answer: Option<(&Head, &Bytes)>,
-) -> Vec<Reply> {
+pub(super) fn taken(plugin: &Installed, outcome: &mut HookOutcome, answer: Option<&Receipt>) -> Vec<Reply> {
     let place = if answer.is_none() { 'q' } else { 's' };
     let key = |n: usize| format!("{}.{place}.{n}", plugin.plugin_id);
     let made = std::mem::take(&mut outcome.replies).into_iter().enumerate();
@@ -28,7 +26,7 @@ pub(super) fn taken(
         .collect()
 }
 
-fn content(reply: sandbox::Reply, answer: Option<(&Head, &Bytes)>) -> ReplyContent {
+fn content(reply: sandbox::Reply, answer: Option<&Receipt>) -> ReplyContent {
     match reply {
         sandbox::Reply::Text(text) => ReplyContent::Text(text),
         sandbox::Reply::DataUri(uri) => data_uri(&uri, String::new()),
@@ -44,7 +42,7 @@ fn content(reply: sandbox::Reply, answer: Option<(&Head, &Bytes)>) -> ReplyConte
         }
         sandbox::Reply::Forward => answer.map_or(
             ReplyContent::Unsendable("there is no response to forward before the request"),
-            |(head, body)| forwarded(head, body),
+            forwarded,
         ),
     }
 }
@@ -61,11 +59,17 @@ fn data_uri(uri: &str, file_name: String) -> ReplyContent {
 }
 
 /// The receiver's answer as it is: a text, or a file.
-fn forwarded(head: &Head, body: &Bytes) -> ReplyContent {
-    if request::is_text(&head.headers, body) {
-        return ReplyContent::Text(String::from_utf8_lossy(body).into_owned());
+fn forwarded(answer: &Receipt) -> ReplyContent {
+    let Receipt { headers, body, end, .. } = answer;
+    match end {
+        BodyEnd::Complete => {}
+        BodyEnd::Cut { .. } => return ReplyContent::Unsendable("the response is too large to be forwarded"),
+        BodyEnd::Broken(_) => return ReplyContent::Unsendable("the response to forward is not complete"),
     }
-    let said = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    if request::is_text(headers, body) {
+        return ReplyContent::Text(body_text::decode(headers, body).into_owned());
+    }
+    let said = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     file(String::new(), said.map(str::to_owned), body.clone())
 }
 
@@ -125,17 +129,19 @@ mod tests {
 
     #[test]
     fn an_answer_is_forwarded_as_what_it_is() {
-        let head = |content_type: &'static str| {
+        let receipt = |content_type: &'static str, body: &'static [u8], end| {
+            let body = Bytes::from_static(body);
             let value = HeaderValue::from_static(content_type);
             let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, value)]);
-            Head { status: StatusCode::OK, headers }
+            Receipt { status: StatusCode::OK, headers, body, end }
         };
-        let (words, bytes) = (Bytes::from_static(b"words"), Bytes::from_static(b"\x89PNG"));
-        let forward = |head: &Head, body: &Bytes| content(sandbox::Reply::Forward, Some((head, body)));
-        assert_eq!(forward(&head("text/plain"), &words), ReplyContent::Text("words".to_owned()));
-        assert_eq!(
-            forward(&head("image/png"), &bytes),
-            file(String::new(), Some("image/png".to_owned()), bytes)
-        );
+        let forward = |receipt: &Receipt| content(sandbox::Reply::Forward, Some(receipt));
+        let text = receipt("text/plain; charset=gbk", b"\xc4\xe3\xba\xc3", BodyEnd::Complete);
+        assert_eq!(forward(&text), ReplyContent::Text("你好".to_owned()));
+        let image = receipt("image/png", b"\x89PNG", BodyEnd::Complete);
+        let sent = file(String::new(), Some("image/png".to_owned()), image.body.clone());
+        assert_eq!(forward(&image), sent);
+        let cut = receipt("image/png", b"\x89PNG", BodyEnd::Cut { limit: 4 });
+        assert_eq!(forward(&cut), ReplyContent::Unsendable("the response is too large to be forwarded"));
     }
 }

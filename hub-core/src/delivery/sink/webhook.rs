@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, header};
+use http::header;
 
 use crate::{
     delivery::{
         channels::ChannelRuntime,
         job::Job,
         retry::Verdict,
-        stage::{Answered, Head, Outcome, Prepared, Request},
+        stage::{Answered, Outcome, Prepared, Request},
         work_store::WorkContext,
     },
-    egress::{Answer, Call, CheckedUrl, EgressError, EgressFault},
+    egress::{Call, CheckedUrl, EgressError, EgressFault, Receipt},
     error::Result,
     model::trace::{Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
     redact::Redactor,
@@ -20,7 +20,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Longest response that is read, in bytes.
+/// Bytes of a response that are read, for plugins and replies; a trace keeps fewer.
 const MAX_ANSWER: usize = 1024 * 1024;
 
 impl<'j> Prepared<'j> {
@@ -36,14 +36,14 @@ impl<'j> Prepared<'j> {
 
     async fn post(self, ctx: &WorkContext, is_measured: bool) -> Answered<'j> {
         let Self { job, channel, request, replies, replied, states, mut steps } = self;
-        let (outcome, request, head) = match request {
+        let (outcome, request, response) = match request {
             Err(outcome) => (outcome, None, None),
             Ok(request) => {
-                let (outcome, head) = post(ctx, (job, &channel), &request, is_measured, &mut steps).await;
-                (outcome, Some(request), head)
+                let (outcome, response) = post(ctx, (job, &channel), &request, is_measured, &mut steps).await;
+                (outcome, Some(request), response)
             }
         };
-        Answered { job, channel, outcome, request, head, replies, replied, states, steps }
+        Answered { job, channel, outcome, request, response, replies, replied, states, steps }
     }
 }
 
@@ -54,7 +54,7 @@ async fn post(
     request: &Request,
     is_measured: bool,
     steps: &mut Vec<Step>,
-) -> (Outcome, Option<Head>) {
+) -> (Outcome, Option<Receipt>) {
     // By the clock that all nodes share: receivers refuse signatures that are minutes old.
     let started = ctx.store.now();
     let redactor = job.redactor(channel);
@@ -91,7 +91,7 @@ async fn post(
     } else {
         detail.body = Some(redactor.body(&request.body));
     }
-    let (answer, phases) = ctx.egress.send_measured(call).await;
+    let (answer, phases) = ctx.egress.receive_measured(call).await;
     if is_measured {
         detail.phases = Some((&phases).into());
     }
@@ -101,7 +101,7 @@ async fn post(
             ctx.node.counters.count_answer(answer.status);
             steps.push(step(TraceStatus::Ok, ended, detail));
             let outcome = judge(&answer, ended, &redactor, steps);
-            (outcome, Some(Head { status: answer.status, headers: answer.headers }))
+            (outcome, Some(answer))
         }
         Err((EgressError { fault, message, .. }, phase)) => {
             ctx.node.counters.attempts.count(fault.as_str());
@@ -120,21 +120,29 @@ fn can_be_made_again(job: &Job, channel: &ChannelRuntime, body: &[u8]) -> bool {
     is_payload && channel.redactor.is_clean(body)
 }
 
-fn judge(answer: &Answer, now: Timestamp, redactor: &Redactor, steps: &mut Vec<Step>) -> Outcome {
+fn judge(answer: &Receipt, now: Timestamp, redactor: &Redactor, steps: &mut Vec<Step>) -> Outcome {
     let verdict = Verdict::of(answer.status, &answer.headers, now);
     let status = if verdict == Verdict::Success { TraceStatus::Ok } else { TraceStatus::Error };
     let detail = StepDetail {
         status: Some(answer.status.as_u16()),
         headers: Some(redactor.headers(&answer.headers)),
-        body: Some(redactor.body(&answer.body)),
+        body: Some(redactor.response(answer)),
+        reason: answer.end.problem(),
         ..StepDetail::default()
     };
     steps.push(Step::new(StepName::Response, StepKind::Webhook, status, now, now, detail));
-    Outcome::Answer {
-        verdict,
-        summary: format!("status {}", answer.status.as_u16()),
-        json: is_json(&answer.headers),
-        body: answer.body.clone(),
+    Outcome::Answer { verdict, summary: summary(answer, redactor) }
+}
+
+/// The status, and the target of a redirect, since none is followed.
+fn summary(answer: &Receipt, redactor: &Redactor) -> String {
+    let status = answer.status.as_u16();
+    let location = answer.headers.get(header::LOCATION).filter(|_| answer.status.is_redirection());
+    match location {
+        None => format!("status {status}"),
+        Some(location) => {
+            format!("status {status}: redirects are not followed; Location: {}", redactor.header(location))
+        }
     }
 }
 
@@ -177,10 +185,4 @@ fn sign(
 /// The failure of a request that has a class.
 fn of_class(class: &str, message: String) -> StepError {
     StepError { class: Some(class.to_owned()), ..StepError::new(message) }
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let essence = content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    essence == "application/json" || essence.ends_with("+json")
 }

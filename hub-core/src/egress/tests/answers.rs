@@ -56,8 +56,8 @@ async fn oversized_answers_are_cut_off() {
     let announced = format!("HTTP/1.1 200 OK\r\ncontent-length: 1001\r\n\r\n{long}");
     let chunked = format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3e9\r\n{long}\r\n0\r\n\r\n");
     let until_close = format!("HTTP/1.1 200 OK\r\n\r\n{long}");
-    let big_header = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "a".repeat(33_000));
-    let many_headers = format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: y\r\n".repeat(101));
+    let big_header = format!("HTTP/1.1 200 OK\r\nx: {}\r\n\r\n", "a".repeat(270_000));
+    let many_headers = format!("HTTP/1.1 200 OK\r\n{}\r\n", "x: y\r\n".repeat(257));
     for answer in [announced, chunked, until_close, big_header, many_headers] {
         let canary = Canary::answering(answer.as_str()).await;
         let (fault, written, message) = fault(&open(), call(&canary.url("127.0.0.1"))).await;
@@ -66,6 +66,56 @@ async fn oversized_answers_are_cut_off() {
     let fits = format!("HTTP/1.1 200 OK\r\n\r\n{}", "a".repeat(1000));
     let canary = Canary::answering(fits).await;
     assert_eq!(open().send(call(&canary.url("127.0.0.1"))).await.unwrap().body.len(), 1000);
+}
+
+/// What a receiver may send after its status, and how much of the body is kept under a limit of 1000 bytes.
+#[tokio::test]
+async fn the_status_is_received_whatever_the_body_is() {
+    let long = "a".repeat(5000);
+    let chunk = format!("1388\r\n{long}\r\n");
+    let headers = format!("x-large: {}\r\n", "h".repeat(100_000));
+    let many = "set-cookie: a=b\r\n".repeat(200);
+    for (rest, kept, problem) in [
+        (format!("content-length: 5000\r\n\r\n{long}"), 1000, "larger than 0 KiB"),
+        (format!("transfer-encoding: chunked\r\n\r\n{chunk}0\r\n\r\n"), 1000, "larger than 0 KiB"),
+        (format!("\r\n{long}"), 1000, "larger than 0 KiB"),
+        ("content-length: 9000000000\r\n\r\nabc".to_owned(), 3, "ended early: broken"),
+        ("content-length: 9\r\n\r\nabc".to_owned(), 3, "ended early: broken"),
+        ("transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n".to_owned(), 3, "ended early: broken"),
+        ("transfer-encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n".to_owned(), 3, "ended early: broken"),
+        ("content-length: 2\r\n\r\nmore than two".to_owned(), 2, ""),
+        (format!("content-length: 1000\r\n\r\n{}", "a".repeat(1000)), 1000, ""),
+        (format!("{headers}content-length: 3\r\n\r\nabc"), 3, ""),
+        (format!("{many}content-length: 3\r\n\r\nabc"), 3, ""),
+        ("\r\n".to_owned(), 0, ""),
+    ] {
+        for status in [200, 410, 429] {
+            let head = format!("HTTP/1.1 {status} X\r\nretry-after: 7\r\n");
+            let canary = Canary::answering(format!("{head}{rest}")).await;
+            let received = open().receive(call(&canary.url("127.0.0.1"))).await.unwrap();
+            let shown: String = rest.chars().take(60).collect();
+            assert_eq!((received.status.as_u16(), received.body.len()), (status, kept), "{shown:?}");
+            assert_eq!(received.headers["retry-after"], "7");
+            let found = received.end.problem().unwrap_or_default();
+            assert!(found.contains(problem) && found.is_empty() == problem.is_empty(), "{shown:?}: {found}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_never_ends_does_not_take_the_status_away() {
+    for rest in ["\r\n", "content-length: 100\r\n\r\nabc", "transfer-encoding: chunked\r\n\r\n3\r\nabc\r\n"] {
+        let canary = Canary::start(move |mut stream| async move {
+            read_request(&mut stream).await;
+            let _ = stream.write_all(format!("HTTP/1.1 202 Accepted\r\n{rest}").as_bytes()).await;
+            std::future::pending::<()>().await;
+        })
+        .await;
+        let call = Call { deadline: Duration::from_millis(300), ..call(&canary.url("127.0.0.1")) };
+        let received = open().receive(call).await.unwrap();
+        assert_eq!(received.status, StatusCode::ACCEPTED, "{rest:?}");
+        assert!(received.end.problem().unwrap().contains("timeout"), "{rest:?}");
+    }
 }
 
 #[tokio::test]
@@ -156,7 +206,7 @@ async fn the_phases_of_a_request_are_measured_and_the_failed_one_is_named() {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await;
     })
     .await;
-    let (answer, phases) = open().send_measured(call(&slow.url("127.0.0.1"))).await;
+    let (answer, phases) = open().receive_measured(call(&slow.url("127.0.0.1"))).await;
     assert_eq!(answer.unwrap().status, StatusCode::OK);
     assert_eq!(phases.dns, None, "an address needs no resolution");
     assert!(phases.connect.is_some() && phases.first_byte.unwrap() >= delay, "{phases:?}");
@@ -165,7 +215,7 @@ async fn the_phases_of_a_request_are_measured_and_the_failed_one_is_named() {
         ..EgressConfig::default()
     };
     let by_name = Egress::new(by_name).unwrap();
-    let (answer, phases) = by_name.send_measured(call(&slow.url("localhost"))).await;
+    let (answer, phases) = by_name.receive_measured(call(&slow.url("localhost"))).await;
     assert_eq!(answer.unwrap().status, StatusCode::OK);
     assert!(phases.dns.is_some() && phases.connect.is_some(), "{phases:?}");
 
@@ -175,17 +225,15 @@ async fn the_phases_of_a_request_are_measured_and_the_failed_one_is_named() {
     })
     .await;
     let cut = Canary::start(|_stream| std::future::ready(())).await;
-    let half = Canary::answering("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\na").await;
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     for (url, phase) in [
         ("http://no-such-name.invalid/".to_owned(), Phase::Dns),
         (format!("http://{closed}/"), Phase::Connect),
         (cut.url("127.0.0.1").replace("http:", "https:"), Phase::Tls),
         (silent.url("127.0.0.1"), Phase::FirstByte),
-        (half.url("127.0.0.1"), Phase::Response),
     ] {
         let impatient = Call { deadline: Duration::from_secs(3), ..call(&url) };
-        let (failed, _) = open().send_measured(impatient).await;
+        let (failed, _) = open().receive_measured(impatient).await;
         assert_eq!(failed.unwrap_err().1, phase, "{url}");
     }
 }

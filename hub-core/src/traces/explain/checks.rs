@@ -1,6 +1,6 @@
 //! The checks of an explanation, in the order of a message's path.
 
-use super::{Check, CheckName, Facts};
+use super::{Check, CheckName, Facts, verdict::reply_step};
 use crate::{
     model::{
         bot::BotStatus,
@@ -110,10 +110,15 @@ fn sinks(facts: &Facts) -> Vec<Check> {
 }
 
 fn replies(trace: &Trace) -> Option<Check> {
-    let step = trace.steps.iter().rfind(|step| step.name == StepName::Reply)?;
+    let step = reply_step(trace)?;
     let error = step.detail.error.as_ref().map(|error| &*error.message);
-    let why = error.or(step.detail.state.as_deref()).unwrap_or("accepted");
+    let skipped = step.detail.reason.as_deref().filter(|_| step.status == TraceStatus::Skipped);
+    let why = error.or(skipped).or(step.detail.state.as_deref()).unwrap_or("accepted");
     // What waits has a reason, or is about to be sent.
-    let ok = step.status != TraceStatus::Error && (error.is_none() || step.status == TraceStatus::Ok);
+    let ok = match step.status {
+        TraceStatus::Error | TraceStatus::Skipped => false,
+        TraceStatus::Pending => error.is_none(),
+        TraceStatus::Ok => true,
+    };
     Some(check(CheckName::Reply, ok, why, step.started_at))
 }

@@ -123,7 +123,11 @@ fn delivered(facts: &Facts, trace: &Trace) -> Judged {
         0 | 1 => String::new(),
         attempts => format!(", at attempt {attempts}"),
     };
-    let reply = waiting_reply(trace).map_or_else(String::new, |why| format!(" A reply waits: {why}."));
+    let reply = match (waiting_reply(trace), skipped_reply(trace)) {
+        (Some(why), _) => format!(" A reply waits: {why}."),
+        (None, Some(why)) => format!(" No reply was sent: {why}."),
+        (None, None) => String::new(),
+    };
     (
         Verdict::Delivered,
         format!("The message was delivered to {}{attempts}: {}.{reply}", target(facts), trace.summary),
@@ -131,9 +135,27 @@ fn delivered(facts: &Facts, trace: &Trace) -> Judged {
     )
 }
 
+/// Why the response was not used as a reply; `None` when it has none, or another reply is sent.
+fn skipped_reply(trace: &Trace) -> Option<&str> {
+    let step = reply_step(trace)?;
+    step.detail.reason.as_deref().filter(|_| step.status == TraceStatus::Skipped)
+}
+
+/// The last reply; if all were skipped, that of the last response.
+pub(super) fn reply_step(trace: &Trace) -> Option<&Step> {
+    let replies = || trace.steps.iter().filter(|step| step.name == StepName::Reply);
+    let is_skipped = |step: &&Step| step.status == TraceStatus::Skipped;
+    let response = trace.steps.iter().rfind(|step| step.name == StepName::Response);
+    let attempt = response.and_then(|step| step.attempt);
+    replies()
+        .filter(|step| !is_skipped(step))
+        .last()
+        .or_else(|| replies().filter(|step| is_skipped(step) && step.attempt == attempt).last())
+}
+
 /// Why the last reply was not sent yet; `None` when it is sent, or about to be.
 fn waiting_reply(trace: &Trace) -> Option<&str> {
-    let step = trace.steps.iter().rfind(|step| step.name == StepName::Reply)?;
+    let step = reply_step(trace)?;
     let error = step.detail.error.as_ref().filter(|_| step.status == TraceStatus::Pending)?;
     Some(&error.message)
 }
@@ -308,7 +330,7 @@ fn of_fault(class: &str, webhook: &str) -> String {
         "dns" => format!("Correct the name of the host: {webhook}."),
         "tls" => "Renew or correct the certificate of the receiver.".to_owned(),
         "timeout" => format!("Respond faster, or raise the timeout: {webhook} with --timeout-ms."),
-        "too_large" => "Respond with less than 1 MiB.".to_owned(),
+        "too_large" => "Respond with fewer headers.".to_owned(),
         _ => format!("Start the receiver, or correct its address: {webhook}."),
     }
 }

@@ -121,7 +121,8 @@ view! {
     pub struct StepDetailView from detail: traces::StepDetail {
         /// Why the step failed.
         pub error: Option<StepErrorView>,
-        /// Why a filter or a sink took no notice, and why a plugin did not run.
+        /// Why a filter or a sink took no notice, why a plugin did not run, why a reply is not sent, and what is wrong
+        /// with the body of a response.
         pub reason: Option<String>,
 
         /// `received`: type of the message.

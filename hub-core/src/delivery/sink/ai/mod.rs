@@ -5,8 +5,6 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use self::{
     dialogue::{Dialogue, Limits},
     setup::{Refusal, Setup},
@@ -178,7 +176,7 @@ impl Attempt<'_> {
             return (Outcome::Failure { summary, permanent: true }, Vec::new());
         }
         let summary = format!("answered by {}{cost}", setup.model);
-        let outcome = Outcome::Answer { verdict: Verdict::Success, summary, json: false, body: Bytes::new() };
+        let outcome = Outcome::Answer { verdict: Verdict::Success, summary };
         (outcome, vec![text])
     }
 
@@ -193,7 +191,7 @@ impl Attempt<'_> {
         match asked {
             Some(_) => {
                 let verdict = Verdict::Retry { after: asked };
-                Outcome::Answer { verdict, summary, json: false, body: Bytes::new() }
+                Outcome::Answer { verdict, summary }
             }
             None => Outcome::Failure { summary, permanent: fault.permanent },
         }
