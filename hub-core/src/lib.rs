@@ -135,6 +135,7 @@ pub mod event_feed;
 pub mod events;
 #[cfg(feature = "testing")]
 pub mod failpoints;
+pub mod file_name;
 pub mod file_type;
 pub mod filter;
 pub mod gateway;

@@ -104,12 +104,23 @@ async fn windows_close_with_the_login_they_belong_to(db: &Db) {
     let leases = super::scene::lease(db).await.1;
     let elsewhere = message(db, other, "ann", "1", "x");
     db.store.accept(batch(&leases[&other], None, vec![elsewhere])).await.unwrap();
-    commit!(db, |tx| tx.contacts().close_windows(on.bot).await).unwrap();
+    commit!(db, |tx| tx.contacts().close_windows(on.bot, START + HOUR * 7).await).unwrap();
     let mut read = db.store.read().await.unwrap();
     let mine = read.contacts().find(on.bot, "ann").await.unwrap().unwrap();
     assert_eq!((mine.window.opened_at, mine.message_count), (None, 1));
+    let bound = |hours| Some((START + HOUR * hours).as_millis().to_string());
+    assert_eq!(mine.window.closed, bound(7));
     assert!(read.contacts().find(other, "ann").await.unwrap().unwrap().window.opened_at.is_some());
     assert_eq!(db.number("SELECT count(*) FROM contacts WHERE context_token IS NULL").await, 1);
+    drop(read);
+    commit!(db, |tx| tx.contacts().close_windows(on.bot, START + HOUR * 8).await).unwrap();
+    let mut read = db.store.read().await.unwrap();
+    let again = read.contacts().find(on.bot, "ann").await.unwrap().unwrap();
+    assert_eq!(again.window.closed, bound(8), "each login counts separately");
+    drop(read);
+    write(db, &on, "ann", 9).await;
+    let wrote = db.store.read().await.unwrap().contacts().find(on.bot, "ann").await.unwrap().unwrap();
+    assert_eq!((wrote.window.opened_at, wrote.window.closed), (Some(START + HOUR * 9), None));
 }
 
 async fn a_message_reopens_the_window(db: &Db) {

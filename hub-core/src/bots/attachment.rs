@@ -1,17 +1,14 @@
 //! The file of a send: where it comes from, and the keeping of it before the send is accepted.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
-use http::{HeaderMap, Method, StatusCode, header};
 use serde::Serialize;
 
+use super::fetch::{Fetched, fetch};
 use crate::{
     bots::BotRecord,
     context::Context,
-    egress::{Call, EgressFault},
-    error::{Error, ErrorCode, Result},
+    error::{Error, Result},
     id::{BotId, ChannelId, MediaId},
     media::{KeptFile, NewFile},
     model::media::MediaState,
@@ -19,9 +16,6 @@ use crate::{
     store::Tx,
     time::Timestamp,
 };
-
-/// How long fetching a file from an address may take.
-const FETCH: Duration = Duration::from_secs(30);
 
 /// A file to send.
 #[derive(Debug, Clone)]
@@ -109,7 +103,7 @@ impl Attachment {
             }
             Self::Url(url) => {
                 let _room = ctx.media.room(ctx.config.media.max_outbound).await;
-                let (file_name, content_type, bytes) = fetch(ctx, &url).await?;
+                let Fetched { file_name, content_type, bytes } = fetch(ctx, &url).await?;
                 ctx.files().keep(new(file_name, content_type, bytes)).await
             }
         }
@@ -139,46 +133,6 @@ pub(super) async fn check_unsent(tx: &mut Tx, file: &KeptFile, now: Timestamp) -
         row.message_id.is_none() && row.state == MediaState::Ready && row.expires_at > now
     });
     if free { Ok(()) } else { Err(unknown_upload()) }
-}
-
-/// Fetches a file through the guarded client. Redirects are not followed.
-async fn fetch(ctx: &Context, url: &str) -> Result<(String, Option<String>, Bytes)> {
-    let invalid = |error: Error| Error::invalid("media.url", error.message().to_owned());
-    let checked = ctx.egress.check_url(url).map_err(|error| {
-        let reason = error.details().first().map(|detail| detail.reason.clone());
-        reason.map_or_else(|| invalid(error), |reason| Error::invalid("media.url", reason))
-    })?;
-    let name = checked.as_url().path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
-    let name = percent_decoded(name);
-    let call = Call {
-        method: Method::GET,
-        url: checked,
-        headers: HeaderMap::new(),
-        body: Bytes::new(),
-        deadline: FETCH,
-        max_answer: ctx.config.media.max_outbound,
-    };
-    let answer = ctx.egress.send(call).await.map_err(|error| match error.fault {
-        EgressFault::BlockedAddress => Error::invalid("media.url", error.message),
-        EgressFault::TooLarge => Error::new(ErrorCode::PayloadTooLarge, "the file at the URL is too large"),
-        fault => {
-            Error::new(ErrorCode::UpstreamError, format!("the file could not be fetched: {}", fault.as_str()))
-        }
-    })?;
-    if answer.status != StatusCode::OK {
-        let message = format!("the file could not be fetched: status {}", answer.status.as_u16());
-        return Err(Error::new(ErrorCode::UpstreamError, message));
-    }
-    let content_type = answer.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    Ok((name, content_type.map(str::to_owned), answer.body))
-}
-
-fn percent_decoded(text: &str) -> String {
-    let pairs = format!("n={}", text.replace('+', "%2B").replace('&', "%26"));
-    url::form_urlencoded::parse(pairs.as_bytes())
-        .next()
-        .map(|(_, value)| value.into_owned())
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

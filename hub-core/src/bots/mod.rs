@@ -18,6 +18,7 @@ mod attachment;
 mod binding;
 mod contacts;
 pub mod credentials;
+mod fetch;
 mod messages;
 pub mod pacing;
 mod send;

@@ -13,15 +13,18 @@ pub struct Window {
     /// Sends since then.
     #[row(number)]
     pub sends: u32,
-    /// What the network said when it refused a send since then.
+    /// What the network said when it refused a send since then. While `opened_at` is absent, for a person who wrote under
+    /// an earlier login: when the bot was bound again, in milliseconds.
     pub closed: Option<String>,
 }
 
 /// Why nothing may be sent to a person now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Closed {
-    /// They have not written since the bot was bound.
+    /// They have never written.
     NeverWrote,
+    /// They wrote under an earlier login, and not since the bot was bound again at this time.
+    NotSinceBound(Timestamp),
     /// They last wrote too long ago, by the time that the network gave for it.
     TooOld(Timestamp),
     /// Every send since their last message is used up.
@@ -36,6 +39,10 @@ impl fmt::Display for Closed {
             Self::NeverWrote => {
                 f.write_str("this person has not written to the bot yet; they have to write first")
             }
+            Self::NotSinceBound(at) => write!(
+                f,
+                "this person has not written since the bot was bound again on {at}; they have to write first"
+            ),
             Self::TooOld(at) => {
                 write!(f, "this person's last message, of {at}, is too old; they have to write again")
             }
@@ -55,7 +62,11 @@ impl Window {
     /// # Errors
     /// The first rule that forbids a send now.
     pub fn check(&self, rules: &WindowRules, now: Timestamp) -> Result<Option<u32>, Closed> {
-        let opened_at = self.opened_at.ok_or(Closed::NeverWrote)?;
+        let Some(opened_at) = self.opened_at else {
+            let bound_again = self.closed.as_ref().and_then(|text| text.parse().ok());
+            return Err(bound_again
+                .map_or(Closed::NeverWrote, |millis| Closed::NotSinceBound(Timestamp::from_millis(millis))));
+        };
         if let Some(said) = &self.closed {
             return Err(Closed::ByNetwork(said.clone()));
         }

@@ -87,13 +87,14 @@ impl Contacts<'_> {
         Ok(rows == 1)
     }
 
-    /// Forgets every permission to answer that a bot holds: they belong to a login that was replaced.
-    pub async fn close_windows(&mut self, bot_id: BotId) -> Result<()> {
+    /// Forgets every permission to answer that a bot holds: they belong to a login that was replaced. Of people who
+    /// wrote before it is noted when that was.
+    pub async fn close_windows(&mut self, bot_id: BotId, now: Timestamp) -> Result<()> {
         sql!(self.0, run:
             "UPDATE contacts SET context_token = NULL, window_opened_at = NULL, window_sends = 0,
-               window_closed = NULL
+               window_closed = CASE WHEN window_opened_at IS NOT NULL OR window_closed IS NOT NULL THEN $2 END
             WHERE bot_id = $1";
-            bot_id
+            bot_id, now.as_millis().to_string()
         )
     }
 }

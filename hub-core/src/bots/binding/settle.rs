@@ -208,7 +208,7 @@ impl Settlement {
         let before = status_of(tx, bot).await?;
         tx.bots().replace_login(bot, &self.login(bot), self.now).await?;
         notify_status(tx, &self.ids, bot, before, self.now).await?;
-        tx.contacts().close_windows(bot).await?;
+        tx.contacts().close_windows(bot, self.now).await?;
         if !self.bind.name.is_empty() {
             tx.bots().rename(bot, &self.bind.name).await?;
         }

@@ -272,6 +272,11 @@ async fn l12_a_second_login_takes_over_the_bot_and_forgets_the_first() {
     assert_eq!((renewed.id, renewed.name), (bot.id, bot.name), "the bot and its name stay");
     assert_eq!((renewed.status, renewed.status_reason), (BotStatus::Connecting, None));
     assert!(!renewed.can_send, "the old permissions are gone");
+    let reason = format!(
+        "this person has not written since the bot was bound again on {}; they have to write first",
+        world.clock.now()
+    );
+    assert_eq!(renewed.send_disabled_reason.as_deref(), Some(&*reason));
     assert_eq!(world.token(bot.id).await, "new");
     assert_eq!(world.fence(bot.id).await, fence + 1);
     assert_eq!(world.number("SELECT COUNT(*) FROM bots WHERE cursor = '' AND config_rev = 3").await, 1);

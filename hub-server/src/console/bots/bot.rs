@@ -13,6 +13,7 @@ use crate::{
             badge, code,
             form::{Field, Form},
             time::time,
+            translated::sentence,
         },
     },
     envelope::ApiError,
@@ -81,7 +82,7 @@ fn connection(ask: &Ask, health: &BotHealth) -> Markup {
                 dt { (words.last_message) } dd { (time(bot.last_inbound_at, common.never)) }
                 dt { (words.can_send) } dd {
                     @if bot.can_send { (common.yes) } @else { (common.no) }
-                    @if let Some(reason) = &bot.send_disabled_reason { ": " span lang="en" { (reason) } }
+                    @if let Some(reason) = &bot.send_disabled_reason { ": " (sentence(ask.words, reason)) }
                 }
                 @if let Some(error) = &health.last_error { dt { (words.last_error) } dd lang="en" { (error) } }
                 @if let Some(node) = &health.poller_node { dt { (words.node) } dd { (node) } }

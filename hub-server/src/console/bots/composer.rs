@@ -10,7 +10,10 @@ use crate::{
     api::bots::SendMessage,
     console::{
         page::{Answer, Ask},
-        parts::form::{Field, Form},
+        parts::{
+            form::{Field, Form},
+            translated::sentence,
+        },
     },
     envelope::ApiError,
 };
@@ -57,7 +60,7 @@ pub(super) fn render(ask: &Ask, to: &Recipient<'_>) -> Markup {
                         @if !can_send {
                             p.warn {
                                 (words.disabled) " "
-                                @if let Some(reason) = reason { span lang="en" { (reason) } }
+                                @if let Some(reason) = reason { (sentence(ask.words, reason)) }
                             }
                             p.muted { (words.disabled_help) }
                         }

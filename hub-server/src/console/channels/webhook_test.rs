@@ -14,6 +14,7 @@ use crate::{
         parts::{
             badge::{Tone, badge},
             list,
+            translated::sentence,
         },
     },
     envelope::ApiError,
@@ -77,7 +78,7 @@ fn said(ask: &Ask, detail: &StepDetail) -> Markup {
             @if let Some(phase) = phase.filter(|_| fault == EgressFault::Timeout) { " (" ((ask.words.webhooks.in_phase)(phase)) ")" }
             br;
         }
-        @if let Some(message) = message { span lang="en" { (message) } }
+        @if let Some(message) = message { (sentence(ask.words, message)) }
         @if let (Some(method), Some(url)) = (&detail.method, &detail.url) {
             @if message.is_some() { br; }
             bdi { (method) " " (url) }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::console::{
     page::Ask,
-    parts::{badge, json, list, time},
+    parts::{badge, json, list, time, translated::sentence},
 };
 
 /// The step with this position in the trace.
@@ -26,7 +26,7 @@ pub(super) fn section(ask: &Ask, trace: &Trace, at: usize, step: &Step) -> Marku
                 dt { (words.started) } dd { (time::time(Some(step.started_at), "")) }
                 dt { (words.took) } dd { data value=(step.duration_ms) { (time::duration(step.duration_ms)) } }
                 @if let Some(at) = detail.next_attempt_at { (label(ask, "next_attempt_at")) dd { (time::time(Some(at), "")) } }
-                @for (name, value) in facts(step) { (label(ask, &name)) dd { (fact(ask, &value)) } }
+                @for (name, value) in facts(step) { (label(ask, &name)) dd { (fact(ask, &name, &value)) } }
             }
             @if let Some(changes) = &detail.changes { (self::changes(ask, changes)) }
             @if let Some(headers) = &detail.headers { (self::headers(ask, headers)) }
@@ -63,9 +63,10 @@ fn label(ask: &Ask, name: &str) -> Markup {
 }
 
 /// A value of a line; anything longer as a tree.
-fn fact(ask: &Ask, value: &Value) -> Markup {
+fn fact(ask: &Ask, name: &str, value: &Value) -> Markup {
     html! {
         @match value {
+            Value::String(text) if name == "reason" => (sentence(ask.words, text)),
             Value::String(text) => bdi { (text) },
             Value::Array(_) | Value::Object(_) => (json::tree(ask.words, value)),
             other => data value=(other) { (other) },

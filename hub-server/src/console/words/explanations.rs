@@ -161,6 +161,29 @@ pub(super) static ZH: &[(&str, &str)] = &[
     ("an array", "数组"),
     ("a boolean", "布尔值"),
     ("a number", "数字"),
+    // The sending window.
+    (
+        "this person has not written to the bot yet; they have to write first",
+        "对方还没有给机器人来信，需要对方先来信",
+    ),
+    (
+        "this person has not written since the bot was bound again on {}; they have to write first",
+        "机器人在 [0] 重新绑定之后，对方还没有来信，需要对方先来信",
+    ),
+    (
+        "this person's last message, of {}, is too old; they have to write again",
+        "对方的上一条消息（[0]）过久，需要对方再次来信",
+    ),
+    (
+        "every send since this person's last message is used up; they have to write again",
+        "对方上次来信之后的发送次数已用完，需要对方再次来信",
+    ),
+    (
+        "the network refuses sends until this person writes again: {}",
+        "在对方再次来信之前，聊天网络拒绝发送：{0}",
+    ),
+    ("the network requires a new login", "聊天网络要求重新登录"),
+    ("this hub does not serve the network {}", "服务器不支持网络 [0]"),
     // Remedies.
     ("{} Then replay the message: {}.", "{0}然后重放消息：[1]。"),
     ("{} `hub-cli traces attempt {}` tries at once.", "{0}立即再试：`hub-cli traces attempt [1]`。"),

@@ -1,7 +1,7 @@
 //! A form with a file and text fields: `multipart/form-data`.
 
 use bytes::Bytes;
-use hub_core::{Error, ErrorCode, Hub, bots::Attachment, media::MediaRoom};
+use hub_core::{Error, ErrorCode, Hub, bots::Attachment, file_name, media::MediaRoom};
 use multer::{Constraints, Field, Multipart, SizeLimit};
 use poem::{Request, RequestBody, Result, http::header};
 use poem_openapi::{
@@ -159,9 +159,14 @@ async fn read_form<T: FormTexts>(
 }
 
 async fn attachment(field: Field<'_>) -> Result<Attachment, ApiError> {
-    let file_name = field.file_name().unwrap_or_default().to_owned();
+    let disposition = field.headers().get(header::CONTENT_DISPOSITION);
+    let file_name = disposition.and_then(|value| file_name::of_disposition(value.as_bytes()));
     let content_type = field.content_type().map(ToString::to_string);
-    Ok(Attachment::Bytes { file_name, content_type, bytes: bytes(field).await? })
+    Ok(Attachment::Bytes {
+        file_name: file_name.unwrap_or_default(),
+        content_type,
+        bytes: bytes(field).await?,
+    })
 }
 
 async fn bytes(field: Field<'_>) -> Result<Bytes, ApiError> {
