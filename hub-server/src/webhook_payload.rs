@@ -11,8 +11,8 @@ pub(crate) fn webhooks() -> Value {
         "security": [],
         "summary": "A message arrived on a channel",
         "description": "Sent to the channel's webhook, at least once. `webhook-id` is the same on every attempt; \
-            respond with 2xx to accept the message. With `auto_reply`, a text `reply` in a JSON response is sent \
-            to the sender.",
+            respond with 2xx to accept the message. With `auto_reply`, the text `reply` of a JSON object \
+            in a 2xx response is sent to the sender, whatever its Content-Type is.",
         "parameters": headers(),
         "requestBody": { "required": true, "content": { "application/json": {
             "schema": { "$ref": "#/components/schemas/WebhookMessage" },
