@@ -164,6 +164,7 @@ pub mod sandbox;
 pub mod secret;
 pub mod signing;
 pub mod spans;
+pub mod sse;
 pub mod store;
 pub mod tasks;
 #[cfg(any(test, feature = "testing"))]

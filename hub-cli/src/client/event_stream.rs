@@ -2,38 +2,40 @@
 
 use std::ops::ControlFlow;
 
-use bytes::BytesMut;
 use http::{HeaderMap, StatusCode};
-use hub_core::egress::Reader;
+use hub_core::{egress::Reader, sse::Events};
 use serde_json::Value;
 
 use crate::exit::Failure;
 
-/// Longest line of a stream, and longest error, in bytes.
-const MAX_LINE: usize = 64 * 1024;
+/// Largest event of a stream, and longest error, in bytes.
+const MAX_EVENT: usize = 64 * 1024;
 
 /// Reads events and passes each on.
 pub struct EventStream<F> {
     take: F,
     status: StatusCode,
-    /// What came of the next line; of a failure the whole body.
-    rest: BytesMut,
+    events: Events,
+    /// The body of a failure.
+    body: Vec<u8>,
     failure: Option<Failure>,
 }
 
 impl<F: FnMut(Value) -> Result<(), Failure>> EventStream<F> {
     pub fn new(take: F) -> Self {
-        Self { take, status: StatusCode::OK, rest: BytesMut::new(), failure: None }
+        let events = Events::new(MAX_EVENT);
+        Self { take, status: StatusCode::OK, events, body: Vec::new(), failure: None }
     }
 
-    fn take_lines(&mut self) -> Result<(), Failure> {
-        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-            let line = self.rest.split_to(end + 1);
-            // Each event has one line of data; comments and other fields are left out.
-            if let Some(data) = line.strip_prefix(b"data: ") {
-                let event = serde_json::from_slice(data);
-                (self.take)(event.map_err(|_| Failure::unreachable("the server sent an invalid event"))?)?;
-            }
+    fn take_piece(&mut self, piece: &[u8]) -> Result<(), Failure> {
+        let too_long = || Failure::unreachable("the server sent an event that is too long");
+        if !self.status.is_success() {
+            self.body.extend_from_slice(piece);
+            return if self.body.len() > MAX_EVENT { Err(too_long()) } else { Ok(()) };
+        }
+        for data in self.events.feed(piece).map_err(|_| too_long())? {
+            let event = serde_json::from_str(&data);
+            (self.take)(event.map_err(|_| Failure::unreachable("the server sent an invalid event"))?)?;
         }
         Ok(())
     }
@@ -54,13 +56,7 @@ impl<F: FnMut(Value) -> Result<(), Failure> + Send> Reader for EventStream<F> {
     }
 
     fn take(&mut self, piece: &[u8]) -> ControlFlow<()> {
-        self.rest.extend_from_slice(piece);
-        if self.status.is_success() {
-            self.failure = self.take_lines().err();
-        }
-        if self.failure.is_none() && self.rest.len() > MAX_LINE {
-            self.failure = Some(Failure::unreachable("the server sent an event that is too long"));
-        }
+        self.failure = self.take_piece(piece).err();
         if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
@@ -71,7 +67,7 @@ impl<F: FnMut(Value) -> Result<(), Failure> + Send> Ended for EventStream<F> {
     }
 
     fn body(&self) -> Value {
-        serde_json::from_slice(&self.rest).unwrap_or_default()
+        serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
     fn failure(&mut self) -> Option<Failure> {
@@ -85,7 +81,7 @@ mod tests {
 
     #[test]
     fn events_are_read_from_pieces_of_any_size() {
-        let text = "retry: 2000\n\nid: a-1\nevent: hello\ndata: {\"id\":\"a-1\"}\n\n: ping\nid: a-2\n\ndata: {\"id\":\"a-3\"}\n\n";
+        let text = "retry: 2000\n\nid: a-1\nevent: hello\ndata: {\"id\":\"a-1\"}\n\n: ping\nid: a-2\n\ndata: {\"id\":\"a-3\"}\n\ndata:{\"id\":\"a-4\"}\r\n\r\n\u{feff}data:{\ndata: \"id\":\"a-5\"}\n\n";
         for size in [1, 7, text.len()] {
             let mut seen = Vec::new();
             let mut stream = EventStream::new(|event: Value| {
@@ -97,7 +93,7 @@ mod tests {
                 assert!(stream.take(piece).is_continue());
             }
             assert!(stream.failure().is_none());
-            assert_eq!(seen, ["a-1", "a-3"]);
+            assert_eq!(seen, ["a-1", "a-3", "a-4", "a-5"]);
         }
     }
 
@@ -105,7 +101,7 @@ mod tests {
     fn a_line_without_an_end_is_not_collected_forever() {
         let mut stream = EventStream::new(|_| Ok(()));
         stream.begin(StatusCode::OK, &HeaderMap::new());
-        assert!(stream.take(&vec![b'x'; MAX_LINE]).is_continue());
+        assert!(stream.take(&vec![b'x'; MAX_EVENT]).is_continue());
         assert!(stream.take(b"x").is_break());
     }
 }

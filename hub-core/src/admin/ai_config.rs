@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::ai_test::{AiTest, TEST_DEADLINE, TestCall};
 use crate::{
     access::Actor,
-    ai::Endpoint,
+    ai::{self, Endpoint},
     context::Context,
     egress::Egress,
     error::{Error, Problems, Result},
@@ -42,8 +42,10 @@ const KEY_PLACE: &str = "ai_config.api_key";
 pub struct AiConfigSettings {
     /// Whether channels may use it.
     pub enabled: bool,
-    /// Base URL, up to and without `/chat/completions`.
+    /// Base URL, with or without `/chat/completions`; a query is kept.
     pub base_url: String,
+    /// Header of the key; empty for `Authorization: Bearer`.
+    pub key_header: String,
     /// The model of channels that name none.
     pub model: String,
     /// Other models that channels may name.
@@ -61,6 +63,7 @@ impl Default for AiConfigSettings {
         Self {
             enabled: false,
             base_url: DEFAULT_BASE_URL.to_owned(),
+            key_header: String::new(),
             model: DEFAULT_MODEL.to_owned(),
             models: Vec::new(),
             system_prompt: String::new(),
@@ -87,6 +90,7 @@ pub struct AiConfig {
 pub struct AiConfigUpdate {
     pub enabled: bool,
     pub base_url: String,
+    pub key_header: String,
     /// Left out it is kept, and so it is when its [mask](MASK) is sent back.
     pub api_key: Change<Secret>,
     pub model: String,
@@ -103,6 +107,7 @@ impl Default for AiConfigUpdate {
         Self {
             enabled: true,
             base_url: stored.base_url,
+            key_header: stored.key_header,
             api_key: Change::Keep,
             model: stored.model,
             models: stored.models,
@@ -143,7 +148,8 @@ impl GlobalAi {
 
     /// The endpoint and its credentials.
     pub(crate) fn endpoint(&self) -> Endpoint {
-        Endpoint { base_url: self.settings.base_url.clone(), api_key: self.api_key.clone() }
+        let AiConfigSettings { base_url, key_header, .. } = self.settings.clone();
+        Endpoint { base_url, api_key: self.api_key.clone(), key_header }
     }
 }
 
@@ -173,7 +179,8 @@ impl AiConfigSettings {
 impl AiConfigUpdate {
     fn validate(self, egress: &Egress) -> Result<(AiConfigSettings, Change<Secret>)> {
         let mut problems = Problems::default();
-        let base_url = checked_base_url(&self.base_url, egress, &mut problems);
+        let base_url = ai::checked_base_url(&self.base_url, egress, &mut problems);
+        let key_header = ai::checked_key_header(&self.key_header, &mut problems);
         let is_name = |name: &str| {
             !name.is_empty() && is_within(name, MAX_MODEL) && !name.chars().any(char::is_control)
         };
@@ -213,6 +220,7 @@ impl AiConfigUpdate {
         let settings = AiConfigSettings {
             enabled: self.enabled,
             base_url,
+            key_header,
             model: self.model,
             models: self.models,
             system_prompt: self.system_prompt,
@@ -221,19 +229,6 @@ impl AiConfigUpdate {
         };
         Ok((settings, api_key))
     }
-}
-
-fn checked_base_url(text: &str, egress: &Egress, problems: &mut Problems) -> String {
-    match egress.check_url(text) {
-        Ok(url) if url.as_url().query().is_some() => problems.add("base_url", "must not have a query"),
-        Ok(url) => return url.as_url().as_str().trim_end_matches('/').to_owned(),
-        Err(error) => {
-            for detail in error.details() {
-                problems.add("base_url", detail.reason.clone());
-            }
-        }
-    }
-    String::new()
 }
 
 /// The administrator's AI endpoint: every operation takes the actor of the caller, and refuses all but
@@ -309,6 +304,7 @@ impl<'h> AiConfigs<'h> {
             max_tokens: None,
             temperature: None,
             deadline: TEST_DEADLINE,
+            dialects: &self.ctx.node.dialects,
             shows_refusal: true,
         };
         Ok(call.run(&self.ctx.egress, &self.ctx.clock).await)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::ai_config::MASK;
 use crate::{
-    ai::{self, AiFault, Endpoint, Message, Prompt, Role, Usage},
+    ai::{self, AiFault, Dialects, Endpoint, Limits, Message, Prompt, Role, Usage},
     egress::Egress,
     time::Clock,
 };
@@ -45,6 +45,7 @@ pub(crate) struct TestCall<'t> {
     pub max_tokens: Option<u32>,
     pub temperature: Option<f64>,
     pub deadline: Duration,
+    pub dialects: &'t Dialects,
     /// Whether the caller may read what the endpoint said about its refusal.
     pub shows_refusal: bool,
 }
@@ -63,7 +64,8 @@ impl TestCall<'_> {
             tools: Vec::new(),
         };
         let started = clock.instant();
-        let answered = ai::complete(egress, self.endpoint, &prompt, self.deadline).await;
+        let limits = Limits { silence: self.deadline, total: self.deadline };
+        let answered = ai::complete(egress, self.dialects, clock, self.endpoint, &prompt, limits).await;
         let took = clock.instant().since(started);
         // Endpoints repeat keys that they do not take.
         let clean = |text: &str| match &self.endpoint.api_key {

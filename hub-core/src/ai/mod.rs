@@ -2,35 +2,58 @@
 //!
 //! A leaf, like [`egress`](crate::egress), over which every call goes: it knows nothing of settings or the store.
 
-use std::borrow::Cow;
+use std::time::Duration;
 
-use http::HeaderMap;
+use serde_json::{Map, Value};
 
-use crate::{egress::EgressFault, secret::Secret};
+use crate::secret::Secret;
 
+mod answer;
+mod calls;
 mod client;
-mod stream;
+mod dialect;
+mod endpoint;
+mod fault;
+mod lenient;
+mod reader;
 mod text;
+mod thinking;
 mod tools;
 mod wire;
 
-pub use client::complete;
-pub use text::{strip_markdown, without_thinking};
+pub use answer::{MAX_ANSWER, MAX_THINKING};
+pub use client::{MAX_RESPONSE, complete};
+pub use dialect::Dialects;
+pub(crate) use endpoint::{checked_base_url, checked_key_header};
+pub use fault::{AiFault, AiFaultClass};
+#[cfg(any(test, feature = "testing"))]
+pub use reader::read_answer;
+pub use text::strip_markdown;
+pub use thinking::without_thinking;
 pub use tools::{NoTools, ToolScope, Tools};
 pub use wire::{Content, ImageUrl, Message, Part, Role, Tool, ToolCall, Usage};
 
-/// The largest answer of a model that is read, framing included, in bytes.
-pub const MAX_ANSWER: usize = 256 * 1024;
-/// The path behind the base URL.
-const PATH: &str = "/chat/completions";
+/// Longest time for all calls to the model and its tools that one message needs.
+pub const MAX_TIME: Duration = Duration::from_secs(10 * 60);
+
+/// How long a call may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Longest silence: before the first byte, and between two pieces.
+    pub silence: Duration,
+    /// Limit over everything.
+    pub total: Duration,
+}
 
 /// The endpoint of a model and its credentials.
 #[derive(Debug, Clone)]
 pub struct Endpoint {
-    /// Base URL, up to and without `/chat/completions`.
+    /// Base URL, with or without `/chat/completions`; a query is kept.
     pub base_url: String,
-    /// Sent as `Authorization: Bearer`; endpoints in the own network often want none.
+    /// The key; endpoints in the own network often want none.
     pub api_key: Option<Secret>,
+    /// Header of the key; empty for `Authorization: Bearer`.
+    pub key_header: String,
 }
 
 /// What a model is asked.
@@ -58,7 +81,7 @@ impl Prompt {
 /// What a model answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Completion {
-    /// The answer; may hold what the model thought aloud between `<think>` and `</think>`.
+    /// The answer, or why the model refuses one; may hold what the model thought aloud between marks such as `<think>`.
     pub text: String,
     /// What it thought, where the endpoint tells the two apart.
     pub thinking: String,
@@ -68,62 +91,13 @@ pub struct Completion {
     pub finish_reason: Option<String>,
     /// What it cost, when the endpoint says so.
     pub usage: Option<Usage>,
+    /// The content of the message as it came, where that is not a text.
+    pub content: Option<Value>,
+    /// Other members of the message, which the endpoint wants back with the results of tools.
+    pub extra: Map<String, Value>,
+    /// Parts of the request that were left out, because the endpoint refuses them.
+    pub left_out: Vec<&'static str>,
 }
 
-/// A call to a model that brought no usable answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}: {message}", class.as_str())]
-pub struct AiFault {
-    /// What kind.
-    pub class: AiFaultClass,
-    /// A sentence for the trace. What the endpoint itself said is not part of it.
-    pub message: Cow<'static, str>,
-    /// The response of the endpoint, at most 2 KiB, for its owner.
-    pub told: Option<String>,
-    /// Whether another try is of no use.
-    pub permanent: bool,
-    /// Headers of the answer, which may ask for a pause.
-    pub headers: Box<HeaderMap>,
-}
-
-/// The kinds of [`AiFault`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AiFaultClass {
-    /// No answer came, or not all of it.
-    Egress(EgressFault),
-    /// The base URL may not be called.
-    BadUrl,
-    /// Another status than 2xx.
-    Status(u16),
-    /// An answer that is no chat completion.
-    NotUnderstood,
-    /// The stream ended, or told of an error, before the answer was whole.
-    Cut,
-}
-
-impl AiFaultClass {
-    /// The name in traces and counters.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Egress(fault) => fault.as_str(),
-            Self::BadUrl => "bad_url",
-            Self::Status(429) => "rate_limited",
-            Self::Status(400..=499) => "refused",
-            Self::Status(_) => "failed",
-            Self::NotUnderstood => "not_understood",
-            Self::Cut => "cut",
-        }
-    }
-}
-
-impl AiFault {
-    pub(crate) fn new(class: AiFaultClass, message: impl Into<Cow<'static, str>>) -> Self {
-        // What is too large once is too large again, at a price; a bad URL stays one.
-        let permanent = matches!(class, AiFaultClass::BadUrl | AiFaultClass::Egress(EgressFault::TooLarge));
-        Self { class, message: message.into(), told: None, permanent, headers: Box::default() }
-    }
-
-    fn not_understood(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(AiFaultClass::NotUnderstood, message)
-    }
-}
+#[cfg(test)]
+mod shape_tests;

@@ -1,30 +1,8 @@
-//! What of an answer people get to read.
+//! Removes Markdown from an answer.
 
 use std::fmt::Write as _;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
-
-const THINK: (&str, &str) = ("<think>", "</think>");
-
-/// The text without what the model thought aloud. A thought that never ends takes the rest with it; a lone
-/// `</think>` ends a thought whose beginning the endpoint's template swallowed.
-pub fn without_thinking(text: &str) -> String {
-    let (open, close) = THINK;
-    let mut kept = String::with_capacity(text.len());
-    let mut rest = text;
-    if let Some(end) = rest.find(close)
-        && rest.find(open).is_none_or(|begin| end < begin)
-    {
-        rest = &rest[end + close.len()..];
-    }
-    while let Some(begin) = rest.find(open) {
-        kept.push_str(&rest[..begin]);
-        let thought = &rest[begin + open.len()..];
-        rest = thought.find(close).map_or("", |end| &thought[end + close.len()..]);
-    }
-    kept.push_str(rest);
-    kept.trim().to_owned()
-}
 
 /// The text of a Markdown document without its marks: lists keep their numbers and dashes, code its lines, tables
 /// get a line per row, links show where they lead.
@@ -141,21 +119,6 @@ impl Plain {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn thoughts_are_taken_out() {
-        for (text, kept) in [
-            ("<think>hm</think>Hello", "Hello"),
-            ("<think>\nhm\n</think>\n\nHello <think>again</think>there", "Hello there"),
-            ("Hello<think>that never ends", "Hello"),
-            ("swallowed beginning</think> Hello", "Hello"),
-            ("no thoughts, 1 < 2 > 0", "no thoughts, 1 < 2 > 0"),
-            ("<think></think>", ""),
-            ("", ""),
-        ] {
-            assert_eq!(without_thinking(text), kept, "{text:?}");
-        }
-    }
 
     #[test]
     fn marks_are_taken_out_and_words_stay() {

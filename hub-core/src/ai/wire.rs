@@ -1,9 +1,11 @@
-//! The bodies, as far as they are used. What an endpoint adds to them is ignored.
+//! The body of a request.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use super::Completion;
 
 /// A message of the conversation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -18,6 +20,9 @@ pub struct Message {
     /// The call that a tool's answer belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
+    /// Other members that the endpoint sent with it.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 /// Who speaks.
@@ -26,6 +31,8 @@ pub struct Message {
 pub enum Role {
     /// The operator of the bot.
     System,
+    /// The operator, as newer models of OpenAI call it.
+    Developer,
     /// The person.
     User,
     /// The model.
@@ -42,6 +49,8 @@ pub enum Content {
     Text(String),
     /// Texts and images.
     Parts(Vec<Part>),
+    /// What an endpoint sent, as it came.
+    Raw(Value),
 }
 
 /// A part of a message.
@@ -83,7 +92,7 @@ pub enum Tool {
 }
 
 /// A tool that the model asks for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(into = "WireToolCall")]
 pub struct ToolCall {
     /// The model's handle of the call.
@@ -92,6 +101,10 @@ pub struct ToolCall {
     pub name: String,
     /// Its arguments: a JSON text, as the model wrote it, which may be anything.
     pub arguments: String,
+    /// Other members of the call, which the endpoint wants back.
+    pub extra: Map<String, Value>,
+    /// Other members of its `function`.
+    pub function_extra: Map<String, Value>,
 }
 
 #[derive(Serialize)]
@@ -99,34 +112,38 @@ struct WireToolCall {
     id: String,
     r#type: &'static str,
     function: WireFunction,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
 }
 
 #[derive(Serialize)]
 struct WireFunction {
     name: String,
     arguments: String,
+    #[serde(flatten)]
+    extra: Map<String, Value>,
 }
 
 impl From<ToolCall> for WireToolCall {
-    fn from(ToolCall { id, name, arguments }: ToolCall) -> Self {
-        Self { id, r#type: "function", function: WireFunction { name, arguments } }
+    fn from(ToolCall { id, name, arguments, extra, function_extra }: ToolCall) -> Self {
+        let function = WireFunction { name, arguments, extra: function_extra };
+        Self { id, r#type: "function", function, extra }
     }
 }
 
 impl Message {
+    fn new(role: Role, content: Option<Content>) -> Self {
+        Self { role, content, tool_calls: Vec::new(), tool_call_id: None, extra: Map::new() }
+    }
+
     /// A message that is a text.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
-        Self { role, content: Some(Content::Text(text.into())), tool_calls: Vec::new(), tool_call_id: None }
+        Self::new(role, Some(Content::Text(text.into())))
     }
 
     /// A message of the person with images.
     pub fn parts(parts: Vec<Part>) -> Self {
-        Self {
-            role: Role::User,
-            content: Some(Content::Parts(parts)),
-            tool_calls: Vec::new(),
-            tool_call_id: None,
-        }
+        Self::new(Role::User, Some(Content::Parts(parts)))
     }
 
     /// How many images it shows.
@@ -144,23 +161,49 @@ impl Message {
             Part::ImageUrl { .. } => None,
         });
         let content = Some(Content::Text(texts.collect::<Vec<_>>().join("\n")));
-        Self {
-            role: self.role,
-            content,
-            tool_calls: self.tool_calls.clone(),
-            tool_call_id: self.tool_call_id.clone(),
-        }
+        Self { content, ..self.clone() }
     }
 
-    /// What the model said when it asked for tools.
-    pub fn asking(text: String, tool_calls: Vec<ToolCall>) -> Self {
-        let content = (!text.is_empty()).then_some(Content::Text(text));
-        Self { role: Role::Assistant, content, tool_calls, tool_call_id: None }
+    /// What the model said when it asked for tools, as it came.
+    pub fn asking(completion: Completion) -> Self {
+        let Completion { text, content, tool_calls, extra, .. } = completion;
+        let text = (!text.is_empty()).then_some(Content::Text(text));
+        Self { tool_calls, extra, ..Self::new(Role::Assistant, content.map(Content::Raw).or(text)) }
     }
 
     /// What a tool answered.
     pub fn of_tool(call: &ToolCall, answer: String) -> Self {
         Self { tool_call_id: Some(call.id.clone()), ..Self::text(Role::Tool, answer) }
+    }
+
+    /// Whether it belongs to a dialogue with tools.
+    pub(super) fn is_about_tools(&self) -> bool {
+        self.tool_call_id.is_some() || !self.tool_calls.is_empty()
+    }
+
+    /// Removes what the endpoint sent with it.
+    pub(super) fn remove_extra(&mut self) {
+        self.extra.clear();
+        for call in &mut self.tool_calls {
+            call.extra.clear();
+            call.function_extra.clear();
+        }
+    }
+
+    /// Names of what the endpoint sent with it.
+    pub(super) fn extra_names(&self) -> impl Iterator<Item = &String> {
+        let calls =
+            self.tool_calls.iter().flat_map(|call| call.extra.keys().chain(call.function_extra.keys()));
+        self.extra.keys().chain(calls)
+    }
+
+    /// Puts a text before its own.
+    pub(super) fn prepend(&mut self, before: &str) {
+        match &mut self.content {
+            Some(Content::Text(text)) => *text = format!("{before}\n\n{text}"),
+            Some(Content::Parts(parts)) => parts.insert(0, Part::Text { text: before.to_owned() }),
+            Some(Content::Raw(_)) | None => {}
+        }
     }
 }
 
@@ -169,6 +212,7 @@ impl Message {
 pub(super) struct Request<'p> {
     pub model: &'p str,
     pub messages: Cow<'p, [Message]>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_options: Option<StreamOptions>,
@@ -203,44 +247,4 @@ impl std::ops::AddAssign for Usage {
         self.prompt_tokens = self.prompt_tokens.saturating_add(other.prompt_tokens);
         self.completion_tokens = self.completion_tokens.saturating_add(other.completion_tokens);
     }
-}
-
-/// A whole answer, or one piece of a stream: they differ in whether a choice has a `message` or a `delta`.
-#[derive(Debug, Deserialize)]
-pub(super) struct Answer {
-    pub choices: Option<Vec<Choice>>,
-    pub usage: Option<Usage>,
-    pub error: Option<Value>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Choice {
-    #[serde(default)]
-    pub index: u32,
-    #[serde(alias = "message")]
-    pub delta: Option<Delta>,
-    pub finish_reason: Option<String>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Delta {
-    pub content: Option<Value>,
-    /// The names under which endpoints tell what a model thinks.
-    #[serde(alias = "reasoning")]
-    pub reasoning_content: Option<String>,
-    pub tool_calls: Option<Vec<ToolCallDelta>>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct ToolCallDelta {
-    /// Left out in whole answers.
-    pub index: Option<usize>,
-    pub id: Option<String>,
-    pub function: Option<FunctionDelta>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct FunctionDelta {
-    pub name: Option<String>,
-    pub arguments: Option<String>,
 }

@@ -67,6 +67,7 @@ pub async fn test_model(
         max_tokens: setup.max_tokens,
         temperature: channel.ai.temperature,
         deadline: TEST_DEADLINE.min(Duration::from_millis(u64::from(channel.ai.timeout_ms))),
+        dialects: &ctx.node.dialects,
         shows_refusal: setup.source == "custom",
     };
     let tested = call.run(&ctx.egress, &ctx.clock).await;

@@ -22,7 +22,7 @@ pub use places::Places;
 pub use seats::Seats;
 pub use typists::Typists;
 
-use crate::{counters::Counters, events::Events, invariants::Violations, wake::Wake};
+use crate::{ai::Dialects, counters::Counters, events::Events, invariants::Violations, wake::Wake};
 
 /// The state of one node; clones share it.
 #[derive(Debug, Clone, Default)]
@@ -47,6 +47,8 @@ pub struct Node {
     pub ilink_polls: IlinkPolls,
     /// Sockets of apps.
     pub seats: Seats,
+    /// What endpoints of models refuse.
+    pub dialects: Dialects,
     /// Connections that show people that a bot is typing.
     pub typists: Typists,
     /// How many remarks on people were set: what is known of their names is old then.

@@ -4,6 +4,7 @@
 
 pub mod addresses;
 pub mod answers;
+pub mod completions;
 pub mod filters;
 pub mod headers;
 pub mod hooks;
@@ -11,16 +12,18 @@ pub mod manifests;
 pub mod names;
 pub mod network;
 pub mod passkeys;
+pub mod shapes;
 pub mod texts;
 
 /// A function that takes any bytes and panics only when a promise is broken.
 pub type Target = fn(&[u8]);
 
 /// Every target, by the name of its corpus folder.
-pub const TARGETS: [(&str, Target); 16] = [
+pub const TARGETS: [(&str, Target); 17] = [
     ("address", addresses::address),
     ("answer", answers::answer),
     ("batch", network::batch),
+    ("completion", completions::completion),
     ("cursor", names::cursor),
     ("filter", filters::filter),
     ("headers", headers::headers),

@@ -9,9 +9,12 @@ use async_trait::async_trait;
 use http::Response;
 use serde_json::json;
 
+use http::HeaderMap;
+use serde_json::Value;
+
 use super::*;
 use crate::{
-    ai::{Message, Role, Tool, ToolCall, Usage},
+    ai::{MAX_ANSWER, Message, Role, Tool, ToolCall, Usage},
     egress::{EgressConfig, EgressFault},
     local_http::{Cut, LocalService},
 };
@@ -46,6 +49,7 @@ struct Stage {
     model: Arc<Model>,
     egress: Egress,
     endpoint: Endpoint,
+    dialects: Dialects,
 }
 
 impl Stage {
@@ -57,19 +61,25 @@ impl Stage {
         let endpoint = Endpoint {
             base_url: "http://model.test/v1/".to_owned(),
             api_key: Some("sk-of-the-endpoint".into()),
+            key_header: String::new(),
         };
-        Self { model, egress, endpoint }
+        Self { model, egress, endpoint, dialects: Dialects::default() }
     }
 
     async fn ask(&self) -> Result<Completion, AiFault> {
+        self.ask_with(Vec::new(), Some(0.5)).await
+    }
+
+    async fn ask_with(&self, tools: Vec<Tool>, temperature: Option<f64>) -> Result<Completion, AiFault> {
         let prompt = Prompt {
             model: "m".to_owned(),
             messages: vec![Message::text(Role::System, "be brief"), Message::text(Role::User, "hi")],
             max_tokens: Some(5),
-            temperature: Some(0.5),
-            tools: Vec::new(),
+            temperature,
+            tools,
         };
-        complete(&self.egress, &self.endpoint, &prompt, Duration::from_secs(5)).await
+        let limits = Limits { silence: Duration::from_secs(5), total: Duration::from_secs(5) };
+        complete(&self.egress, &self.dialects, &Clock::system(), &self.endpoint, &prompt, limits).await
     }
 
     fn asked(&self) -> Vec<Value> {
@@ -100,9 +110,15 @@ async fn the_request_is_the_documented_one() {
 
 #[test]
 fn tools_and_images_are_written_as_documented() {
-    let call = ToolCall { id: "c1".to_owned(), name: "now".to_owned(), arguments: "{}".to_owned() };
+    let call = ToolCall {
+        id: "c1".to_owned(),
+        name: "now".to_owned(),
+        arguments: "{}".to_owned(),
+        ..ToolCall::default()
+    };
+    let asking = Completion { tool_calls: vec![call.clone()], ..Completion::default() };
     let messages = [
-        Message::asking(String::new(), vec![call.clone()]),
+        Message::asking(asking),
         Message::of_tool(&call, "noon".to_owned()),
         Message::parts(vec![
             crate::ai::Part::Text { text: "what is this?".to_owned() },
@@ -159,15 +175,19 @@ async fn responses_that_are_no_completion_are_classified() {
         ((200, SSE, piece.clone()), AiFaultClass::Cut, false),
         ((200, SSE, String::new()), AiFaultClass::Cut, false),
         ((200, SSE, format!("{piece}data: {error}\n\n")), AiFaultClass::Cut, false),
-        ((200, SSE, "x".repeat(MAX_ANSWER + 1)), AiFaultClass::Egress(EgressFault::TooLarge), true),
+        ((200, SSE, said(&"x".repeat(MAX_ANSWER + 1))), AiFaultClass::Egress(EgressFault::TooLarge), true),
+        ((200, SSE, "x".repeat(5 << 20)), AiFaultClass::Egress(EgressFault::TooLarge), true),
         (
-            (200, "application/json", "x".repeat(MAX_ANSWER + 1)),
+            (200, "application/json", format!("{{{}", " ".repeat(5 << 20))),
             AiFaultClass::Egress(EgressFault::TooLarge),
             true,
         ),
+        ((200, "text/plain", "x".repeat(1 << 20)), AiFaultClass::Egress(EgressFault::TooLarge), true),
+        ((200, "text/html", format!("<html>{}", "x".repeat(1 << 20))), AiFaultClass::NotUnderstood, false),
+        ((402, "application/json", error.clone()), AiFaultClass::Status(402), true),
         ((429, "application/json", error.clone()), AiFaultClass::Status(429), false),
         ((500, "text/plain", "oops".to_owned()), AiFaultClass::Status(500), false),
-        ((503, SSE, piece), AiFaultClass::Status(503), false),
+        ((503, SSE, format!("event: error\ndata:{error}\n\n")), AiFaultClass::Status(503), false),
         ((408, "text/plain", String::new()), AiFaultClass::Status(408), false),
         ((401, "application/json", error.clone()), AiFaultClass::Status(401), true),
         ((404, "text/plain", String::new()), AiFaultClass::Status(404), true),
@@ -180,7 +200,7 @@ async fn responses_that_are_no_completion_are_classified() {
             assert_eq!(fault.headers["retry-after"], "7");
             let told = match answer.2.as_str() {
                 "" => None,
-                text if text == error => Some("slow down"),
+                text if text.contains("slow down") => Some("slow down"),
                 text => Some(text),
             };
             assert_eq!(fault.told.as_deref(), told, "{shown}");
@@ -188,28 +208,6 @@ async fn responses_that_are_no_completion_are_classified() {
     }
     let nobody = Stage::new(&[]).ask().await.unwrap_err();
     assert_eq!(nobody.class, AiFaultClass::Egress(EgressFault::Broken));
-}
-
-#[tokio::test]
-async fn an_endpoint_that_names_a_field_is_asked_again_without_it() {
-    let refusal = |field: &str| {
-        let error = json!({ "error": { "message": format!("unknown field: {field}") } });
-        (400, "application/json", error.to_string())
-    };
-    let stage = Stage::new(&[
-        refusal("stream_options"),
-        refusal("max_tokens is not supported, use max_completion_tokens"),
-        (200, SSE, said("at last")),
-    ]);
-    assert_eq!(stage.ask().await.unwrap().text, "at last");
-    let asked = stage.asked();
-    assert!(asked[1].get("stream_options").is_none() && asked[1]["max_tokens"] == 5);
-    assert!(asked[2].get("max_tokens").is_none() && asked[2]["max_completion_tokens"] == 5);
-    // The same words again teach nothing.
-    let stage =
-        Stage::new(&[refusal("stream_options"), refusal("stream_options"), (200, SSE, said("never"))]);
-    assert_eq!(stage.ask().await.unwrap_err().class, AiFaultClass::Status(400));
-    assert_eq!(stage.asked().len(), 2);
 }
 
 #[tokio::test]
@@ -225,4 +223,168 @@ async fn bad_endpoints_are_not_asked() {
     let fault = stage.ask().await.unwrap_err();
     assert!(fault.permanent && !format!("{fault:?}").contains("a\nkey"));
     assert!(stage.asked().is_empty());
+}
+
+fn refusal(status: u16, error: &Value) -> (u16, &'static str, String) {
+    (status, "application/json", error.to_string())
+}
+
+fn message(words: &str) -> Value {
+    json!({ "error": { "message": words, "type": "invalid_request_error", "param": null } })
+}
+
+fn param(words: &str, param: &str) -> Value {
+    json!({ "error": { "message": words, "type": "invalid_request_error", "param": param, "code": "unsupported" } })
+}
+
+fn tool() -> Tool {
+    Tool::Function {
+        name: "now".to_owned(),
+        description: String::new(),
+        parameters: json!({ "type": "object" }),
+    }
+}
+
+#[tokio::test]
+async fn what_an_endpoint_refuses_is_left_out_and_remembered() {
+    type Check = fn(&Value) -> bool;
+    let no_stream: Check = |body| body.get("stream").is_none() && body.get("stream_options").is_none();
+    let no_options: Check = |body| body["stream"] == true && body.get("stream_options").is_none();
+    let renamed: Check = |body| body.get("max_tokens").is_none() && body["max_completion_tokens"] == 5;
+    let no_temperature: Check = |body| body.get("temperature").is_none();
+    let folded: Check = |body| body["messages"] == json!([{ "role": "user", "content": "be brief\n\nhi" }]);
+    let developer: Check = |body| body["messages"][0]["role"] == "developer";
+    let no_tools: Check = |body| body.get("tools").is_none();
+    let fastapi = json!({ "detail": [{ "loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted",
+        "type": "extra_forbidden" }] });
+    let cases: Vec<(u16, Value, &str, Check)> = vec![
+        (
+            400,
+            param("Your organization must be verified to stream this model.", "stream"),
+            "stream",
+            no_stream,
+        ),
+        (400, message("stream is not supported for this model"), "stream", no_stream),
+        (501, json!({ "detail": "Streaming is not implemented" }), "stream", no_stream),
+        (
+            500,
+            json!({ "error": { "code": 500, "message": "Cannot use tools with stream" } }),
+            "stream",
+            no_stream,
+        ),
+        (
+            400,
+            message("Unrecognized request argument supplied: stream_options"),
+            "stream_options",
+            no_options,
+        ),
+        (422, fastapi, "stream_options", no_options),
+        (400, json!({ "message": "unknown field \"stream_options\"" }), "stream_options", no_options),
+        (400, param("Use 'max_completion_tokens' instead.", "max_tokens"), "max_tokens", renamed),
+        (422, json!({ "detail": "Unsupported parameter: max_tokens" }), "max_tokens", renamed),
+        (
+            400,
+            param("Only the default (1) value is supported.", "temperature"),
+            "temperature",
+            no_temperature,
+        ),
+        (
+            400,
+            message("invalid temperature: only 1 is allowed for this model"),
+            "temperature",
+            no_temperature,
+        ),
+        (400, json!({ "detail": "Unsupported parameter: temperature" }), "temperature", no_temperature),
+        (400, message("System role not supported"), "system_role", folded),
+        (
+            400,
+            message("Conversation roles must alternate user/assistant/user/assistant/..."),
+            "system_role",
+            folded,
+        ),
+        (
+            400,
+            json!([{ "error": { "code": 400, "message": "Developer instruction is not enabled for models/g" } }]),
+            "system_role",
+            folded,
+        ),
+        (
+            400,
+            param("'messages[0].role' does not support 'system'. Use 'developer'.", "messages[0].role"),
+            "system_role",
+            developer,
+        ),
+        (400, json!({ "error": "registry/gemma does not support tools" }), "tools", no_tools),
+        (404, message("No endpoints found that support tool use."), "tools", no_tools),
+        (400, message("\"auto\" tool choice requires --enable-auto-tool-choice"), "tools", no_tools),
+    ];
+    for (status, error, part, is_right) in cases {
+        let stage =
+            Stage::new(&[refusal(status, &error), (200, SSE, said("at last")), (200, SSE, said("again"))]);
+        let answer = stage.ask_with(vec![tool()], Some(0.5)).await.unwrap();
+        assert_eq!((answer.text.as_str(), answer.left_out.as_slice()), ("at last", &[part][..]), "{error}");
+        let again = stage.ask_with(vec![tool()], Some(0.5)).await.unwrap();
+        assert_eq!((again.text.as_str(), again.left_out.as_slice()), ("again", &[part][..]), "{error}");
+        let asked = stage.asked();
+        assert!(
+            !is_right(&asked[0]) && is_right(&asked[1]) && is_right(&asked[2]),
+            "{error}: {:?}",
+            asked[1]
+        );
+    }
+}
+
+#[tokio::test]
+async fn each_part_is_left_out_once() {
+    let stage = Stage::new(&[
+        refusal(400, &message("unknown field: stream_options")),
+        refusal(400, &message("max_tokens is not supported, use max_completion_tokens")),
+        refusal(400, &message("max_completion_tokens is not supported")),
+        (200, SSE, said("at last")),
+    ]);
+    let answer = stage.ask().await.unwrap();
+    assert_eq!(answer.left_out, ["stream_options", "max_tokens", "max_completion_tokens"]);
+    let asked = stage.asked();
+    assert!(asked[1].get("stream_options").is_none() && asked[1]["max_tokens"] == 5);
+    assert!(asked[2].get("max_tokens").is_none() && asked[2]["max_completion_tokens"] == 5);
+    assert!(asked[3].get("max_completion_tokens").is_none());
+    for repeated in [
+        message("unknown field: stream_options"),
+        message("temperature"),
+        param("stream", "stream"),
+        message("tools and system role and stream and developer and max_tokens are not supported"),
+    ] {
+        let stage = Stage::new(&vec![refusal(400, &repeated); 20]);
+        assert_eq!(stage.ask().await.unwrap_err().class, AiFaultClass::Status(400));
+        assert!(stage.asked().len() <= 8, "{repeated}: {}", stage.asked().len());
+        // What did not help is not remembered.
+        assert!(stage.ask().await.is_err());
+        assert!(stage.asked().last().is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_that_names_no_part_is_final() {
+    for error in [
+        message("max_tokens is too large: 5. This model allows at most 4."),
+        message("This model's maximum context length is 8192 tokens."),
+        param("you must provide a model parameter", "model"),
+        json!({ "error": "model not found" }),
+        json!({}),
+    ] {
+        let stage = Stage::new(&[refusal(400, &error), (200, SSE, said("never"))]);
+        assert_eq!(stage.ask().await.unwrap_err().class, AiFaultClass::Status(400), "{error}");
+        assert_eq!(stage.asked().len(), 1, "{error}");
+    }
+}
+
+#[tokio::test]
+async fn the_key_goes_into_its_header_and_the_query_stays() {
+    let mut stage = Stage::new(&[(200, SSE, said("hello"))]);
+    stage.endpoint.base_url = "http://model.test/v1/chat/completions?api-version=1".to_owned();
+    stage.endpoint.key_header = "api-key".to_owned();
+    stage.ask().await.unwrap();
+    let headers = stage.model.asked.lock().unwrap().remove(0).0;
+    assert_eq!(headers["api-key"], "sk-of-the-endpoint");
+    assert!(!headers.contains_key("authorization"));
 }

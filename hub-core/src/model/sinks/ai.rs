@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    ai,
     egress::Egress,
     error::{Problems, Result},
     model::sinks::Change,
@@ -38,8 +39,10 @@ pub struct AiSettings {
     pub enabled: bool,
     /// Whose endpoint answers.
     pub source: AiSource,
-    /// Base URL of a custom endpoint, up to and without `/chat/completions`.
+    /// Base URL of a custom endpoint, with or without `/chat/completions`; a query is kept.
     pub base_url: String,
+    /// Header of the key; empty for `Authorization: Bearer`.
+    pub key_header: String,
     /// Name of the model; empty for the global endpoint's default.
     pub model: String,
     /// System prompt.
@@ -54,7 +57,8 @@ pub struct AiSettings {
     pub hide_thinking: bool,
     /// Whether Markdown is taken out of the answer.
     pub strip_markdown: bool,
-    /// Limit of one answer, the tools that it needs included, in milliseconds.
+    /// Longest silence of the model, and longest run of a tool, in milliseconds. All that one message needs takes at most
+    /// [`MAX_TIME`](crate::ai::MAX_TIME).
     pub timeout_ms: u32,
     /// Whether the model may use the tools of installed apps.
     pub tools: bool,
@@ -68,6 +72,7 @@ impl Default for AiSettings {
             enabled: false,
             source: AiSource::default(),
             base_url: String::new(),
+            key_header: String::new(),
             model: String::new(),
             system_prompt: String::new(),
             max_history: 20,
@@ -91,6 +96,7 @@ pub struct AiUpdate {
     pub enabled: bool,
     pub source: AiSource,
     pub base_url: String,
+    pub key_header: String,
     /// Key of a custom endpoint; endpoints in the own network often want none.
     pub api_key: Change<Secret>,
     pub model: String,
@@ -113,6 +119,7 @@ impl Default for AiUpdate {
             enabled: true,
             source: stored.source,
             base_url: stored.base_url,
+            key_header: stored.key_header,
             api_key: Change::Keep,
             model: stored.model,
             system_prompt: stored.system_prompt,
@@ -136,6 +143,7 @@ impl AiUpdate {
     pub fn validate(&self, egress: &Egress) -> Result<AiSettings> {
         let mut problems = Problems::default();
         let base_url = self.checked_base_url(egress, &mut problems);
+        let key_header = ai::checked_key_header(&self.key_header, &mut problems);
         let needs_model = self.enabled && self.source == AiSource::Custom;
         problems.check(!needs_model || !self.model.is_empty(), "model", "must be set for a custom endpoint");
         let plain_name = is_within(&self.model, MAX_MODEL) && !self.model.chars().any(char::is_control);
@@ -174,6 +182,7 @@ impl AiUpdate {
             enabled: self.enabled,
             source: self.source,
             base_url,
+            key_header,
             model: self.model.clone(),
             system_prompt: self.system_prompt.clone(),
             max_history: self.max_history,
@@ -193,19 +202,7 @@ impl AiUpdate {
             problems.check(!needed, "base_url", "must be set for a custom endpoint");
             return String::new();
         }
-        match egress.check_url(&self.base_url) {
-            Ok(url) if url.as_url().query().is_some() => {
-                problems.add("base_url", "must not have a query");
-                String::new()
-            }
-            Ok(url) => url.as_url().as_str().trim_end_matches('/').to_owned(),
-            Err(error) => {
-                for detail in error.details() {
-                    problems.add("base_url", detail.reason.clone());
-                }
-                String::new()
-            }
-        }
+        ai::checked_base_url(&self.base_url, egress, problems)
     }
 }
 

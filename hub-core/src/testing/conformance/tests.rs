@@ -247,7 +247,12 @@ async fn checked(fault: ToolFault) -> Result<(), Vec<Broken>> {
         session_id: String::new(),
     };
     let name = if fault == ToolFault::OddName { "add up" } else { "add" };
-    let known = ToolCall { id: "1".to_owned(), name: name.to_owned(), arguments: "[1,2]".to_owned() };
+    let known = ToolCall {
+        id: "1".to_owned(),
+        name: name.to_owned(),
+        arguments: "[1,2]".to_owned(),
+        ..ToolCall::default()
+    };
     check_tools(&Adder(fault), &scope, &known).await
 }
 

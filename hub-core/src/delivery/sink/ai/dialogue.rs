@@ -24,6 +24,8 @@ const MAX_NAME: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub started: Instant,
+    /// Longest silence of the model, and longest run of a tool.
+    pub silence: Duration,
     /// Over all calls and tools.
     pub total: Duration,
 }
@@ -72,8 +74,10 @@ impl<'d, 'a> Dialogue<'d, 'a> {
     /// One call to the model.
     async fn ask(&mut self, round: u32) -> Result<Completion, AiFault> {
         let started = self.attempt.ctx.store.now();
-        let left = self.left()?;
-        let answered = ai::complete(&self.attempt.ctx.egress, &self.setup.endpoint, &self.prompt, left).await;
+        let limits = ai::Limits { silence: self.limits.silence, total: self.left()? };
+        let (ctx, endpoint) = (self.attempt.ctx, &self.setup.endpoint);
+        let dialects = &ctx.node.dialects;
+        let answered = ai::complete(&ctx.egress, dialects, &ctx.clock, endpoint, &self.prompt, limits).await;
         let counted = answered.as_ref().map_or_else(|fault| fault.class.as_str(), |_| "answered");
         self.attempt.ctx.node.counters.ai_calls.count(counted);
         let mut detail = StepDetail {
@@ -93,6 +97,8 @@ impl<'d, 'a> Dialogue<'d, 'a> {
                 self.usage += usage;
                 detail.finish_reason.clone_from(&completion.finish_reason);
                 detail.usage = completion.usage;
+                let left_out = completion.left_out.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>();
+                detail.left_out = Some(left_out).filter(|parts| !parts.is_empty());
                 detail.answer = Some(redactor.body(completion.text.as_bytes()));
                 let asked = completion.tool_calls.iter().map(|call| redactor.text(&call.name));
                 detail.tool_calls = Some(asked.collect());
@@ -113,7 +119,7 @@ impl<'d, 'a> Dialogue<'d, 'a> {
     /// Calls what the model asked for, in its order, and adds the answers to the conversation.
     async fn use_tools(&mut self, completion: Completion) -> Result<(), AiFault> {
         let calls = completion.tool_calls.clone();
-        self.prompt.messages.push(Message::asking(completion.text, completion.tool_calls));
+        self.prompt.messages.push(Message::asking(completion));
         for call in calls {
             let answer = self.use_tool(&call).await?;
             self.prompt.messages.push(Message::of_tool(&call, answer));
@@ -128,7 +134,7 @@ impl<'d, 'a> Dialogue<'d, 'a> {
         let is_offered = self.prompt.tools.iter().any(|Tool::Function { name, .. }| *name == call.name);
         let answered = if is_offered {
             let tool = ctx.tools.call(&self.scope, call);
-            let in_time = ctx.clock.timeout(self.left()?, tool).await;
+            let in_time = ctx.clock.timeout(self.left()?.min(self.limits.silence), tool).await;
             in_time.unwrap_or_else(|| Err("the tool did not respond in time".to_owned()))
         } else {
             Err(format!("there is no tool called {}", call.name))
@@ -154,7 +160,7 @@ impl<'d, 'a> Dialogue<'d, 'a> {
         let used = self.attempt.ctx.clock.instant().since(self.limits.started);
         let left = self.limits.total.checked_sub(used).filter(|left| !left.is_zero());
         left.ok_or_else(|| {
-            let message = format!("no response within {} ms", self.limits.total.as_millis());
+            let message = format!("no response within {} s", self.limits.total.as_secs());
             AiFault::new(AiFaultClass::Egress(EgressFault::Timeout), message)
         })
     }

@@ -65,6 +65,17 @@ pub(in crate::delivery) async fn answer(
     Answered { concluded: Concluded { outcome, replies, steps }, usage }
 }
 
+/// Why nothing is left of an answer, as far as the endpoint says.
+fn why_empty(completion: &Completion) -> String {
+    let is_thinking = !completion.thinking.trim().is_empty() || !completion.text.trim().is_empty();
+    match completion.finish_reason.as_deref() {
+        Some("length" | "max_tokens") if is_thinking => ": it reached max_tokens while thinking".to_owned(),
+        Some(reason) if reason != "stop" => format!(" (finish reason: {reason})"),
+        _ if is_thinking => ": it only thought".to_owned(),
+        _ => String::new(),
+    }
+}
+
 /// One attempt in the making.
 struct Attempt<'a> {
     ctx: &'a WorkContext,
@@ -142,7 +153,8 @@ impl Attempt<'_> {
             temperature: channel.ai.temperature,
             tools,
         };
-        let limits = Limits { started, total: Duration::from_millis(u64::from(channel.ai.timeout_ms)) };
+        let silence = Duration::from_millis(u64::from(channel.ai.timeout_ms));
+        let limits = Limits { started, silence, total: ai::MAX_TIME };
         let mut dialogue = Dialogue::new(self, &setup, prompt, scope, limits);
         let spoken = dialogue.speak().await;
         let (usage, calls) = (dialogue.usage, dialogue.calls);
@@ -172,7 +184,9 @@ impl Attempt<'_> {
         let tokens = usage.prompt_tokens.saturating_add(usage.completion_tokens);
         let cost = if tokens > 0 { format!(", {tokens} tokens") } else { String::new() };
         if text.trim().is_empty() {
-            let summary = format!("{} returned an empty response{cost}", setup.model);
+            let why = why_empty(completion);
+            let summary =
+                self.redactor().text(&format!("{} returned an empty response{why}{cost}", setup.model));
             return (Outcome::Failure { summary, permanent: true }, Vec::new());
         }
         let summary = format!("answered by {}{cost}", setup.model);
@@ -185,7 +199,9 @@ impl Attempt<'_> {
         let told = setup.told(fault).map_or_else(String::new, |told| format!(": {told}"));
         let summary = self.redactor().text(&format!("{}: {}{told}", fault.class.as_str(), fault.message));
         let asked = match fault.class {
-            AiFaultClass::Status(429 | 503) => retry_after(&fault.headers, self.ctx.store.now()),
+            AiFaultClass::Status(429 | 503) if !fault.permanent => {
+                retry_after(&fault.headers, self.ctx.store.now())
+            }
             _ => None,
         };
         match asked {

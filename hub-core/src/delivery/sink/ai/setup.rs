@@ -53,7 +53,11 @@ impl Setup {
         let ai = &channel.ai;
         Self {
             source: "custom",
-            endpoint: Endpoint { base_url: ai.base_url.clone(), api_key: channel.ai_api_key.clone() },
+            endpoint: Endpoint {
+                base_url: ai.base_url.clone(),
+                api_key: channel.ai_api_key.clone(),
+                key_header: ai.key_header.clone(),
+            },
             model: ai.model.clone(),
             system_prompt: ai.system_prompt.clone(),
             max_tokens: ai.max_tokens,

@@ -1,0 +1,156 @@
+//! Why a call to a model brought no usable answer.
+
+use std::borrow::Cow;
+
+use http::{HeaderMap, StatusCode};
+use serde_json::Value;
+
+use super::lenient::{self, error_names, error_words, page_words};
+use crate::{egress::EgressFault, sse::Events};
+
+/// Names under which endpoints report an account that has to be charged, in lower case.
+const NO_BALANCE_NAMES: [&str; 10] = [
+    "insufficient_quota",
+    "insufficient_balance",
+    "insufficient_credits",
+    "insufficient_user_quota",
+    "exceeded_current_quota_error",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "arrearage",
+    "accountoverdueerror",
+    "1113",
+];
+/// Words with which endpoints report an account that has to be charged, in lower case.
+const NO_BALANCE_WORDS: [&str; 9] = [
+    "insufficient balance",
+    "insufficient_quota",
+    "insufficient credit",
+    "insufficient account balance",
+    "balance is too low",
+    "not enough credit",
+    "余额不足",
+    "欠费",
+    "额度不足",
+];
+
+/// A call to a model that brought no usable answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {message}", class.as_str())]
+pub struct AiFault {
+    /// What kind.
+    pub class: AiFaultClass,
+    /// A sentence for the trace. What the endpoint itself said is not part of it.
+    pub message: Cow<'static, str>,
+    /// What the endpoint said, at most 2 KiB, for its owner.
+    pub told: Option<String>,
+    /// Whether another try is of no use.
+    pub permanent: bool,
+    /// Headers of the answer, which may ask for a pause.
+    pub headers: Box<HeaderMap>,
+    /// Names in the error: its code, its type, the parameter that it is about.
+    pub(crate) names: Vec<String>,
+}
+
+/// The kinds of [`AiFault`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AiFaultClass {
+    /// No answer came, or not all of it.
+    Egress(EgressFault),
+    /// The base URL may not be called.
+    BadUrl,
+    /// Another status than 2xx, of the response or of the error in it.
+    Status(u16),
+    /// An answer that is no chat completion.
+    NotUnderstood,
+    /// The stream ended, or told of an error, before the answer was whole.
+    Cut,
+}
+
+impl AiFaultClass {
+    /// The name in traces and counters.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Egress(fault) => fault.as_str(),
+            Self::BadUrl => "bad_url",
+            Self::Status(429) => "rate_limited",
+            Self::Status(400..=499) => "refused",
+            Self::Status(_) => "failed",
+            Self::NotUnderstood => "not_understood",
+            Self::Cut => "cut",
+        }
+    }
+}
+
+impl AiFault {
+    pub(crate) fn new(class: AiFaultClass, message: impl Into<Cow<'static, str>>) -> Self {
+        let permanent = match class {
+            // What is too large once is too large again, at a price; a bad URL stays one.
+            AiFaultClass::BadUrl | AiFaultClass::Egress(EgressFault::TooLarge) => true,
+            // A redirect is not followed, and what is refused for what it is, is refused again.
+            AiFaultClass::Status(status) => !matches!(status, 408 | 409 | 425 | 429 | 500..),
+            _ => false,
+        };
+        Self {
+            class,
+            message: message.into(),
+            told: None,
+            permanent,
+            headers: Box::default(),
+            names: Vec::new(),
+        }
+    }
+
+    pub(super) fn not_understood(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(AiFaultClass::NotUnderstood, message)
+    }
+
+    /// The error in an answer whose status is 2xx. A code that is a status of HTTP counts as one.
+    pub(super) fn told_in_answer(answer: &Value) -> Self {
+        let names = error_names(answer);
+        let status = names.iter().find_map(|name| name.parse().ok().filter(|code| (400..600).contains(code)));
+        let class = status.map_or(AiFaultClass::Cut, AiFaultClass::Status);
+        let message = match status {
+            Some(status) => format!("the endpoint answered with error {status}").into(),
+            None => Cow::Borrowed("the endpoint broke off with an error"),
+        };
+        Self::new(class, message).with_words(error_words(answer), names)
+    }
+
+    /// A response with another status than 2xx.
+    pub(super) fn refused(status: StatusCode, headers: HeaderMap, body: &[u8]) -> Self {
+        let status = status.as_u16();
+        let message = match status {
+            404 => Cow::Borrowed(
+                "the endpoint answered 404; the base URL usually ends with /v1, or names the model",
+            ),
+            _ => format!("the endpoint answered {status}").into(),
+        };
+        let body = String::from_utf8_lossy(body);
+        let (words, names) =
+            match lenient::parse(body.trim_start_matches('\u{feff}')).or_else(|_| event(&body)) {
+                Ok(json) => (error_words(&json), error_names(&json)),
+                Err(_) => (page_words(&body), Vec::new()),
+            };
+        let fault = Self::new(AiFaultClass::Status(status), message).with_words(words, names);
+        Self { headers: Box::new(headers), ..fault }
+    }
+
+    fn with_words(mut self, words: String, names: Vec<String>) -> Self {
+        let lower = words.to_lowercase();
+        // Until the account is charged, which takes longer than the retries.
+        self.permanent |= names.iter().any(|name| NO_BALANCE_NAMES.contains(&name.as_str()))
+            || NO_BALANCE_WORDS.iter().any(|known| lower.contains(known));
+        self.told = Some(words).filter(|words| !words.is_empty());
+        self.names = names;
+        self
+    }
+}
+
+/// The error in a body of server-sent events.
+fn event(body: &str) -> Result<Value, ()> {
+    let mut events = Events::new(body.len());
+    let mut data = events.feed(body.as_bytes()).unwrap_or_default();
+    data.extend(events.pending());
+    data.iter().find_map(|data| lenient::parse(data).ok().filter(Value::is_object)).ok_or(())
+}
