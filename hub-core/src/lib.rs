@@ -64,7 +64,7 @@
 //! | tools offered to a model | 64, and 64 KiB of their definitions | further ones are left out |
 //! | a call of an app's tool | 64 KiB of arguments, 20 s, 16 KiB of the response | the model gets an error; a response is cut |
 //! | images of a message for a model | 4, 5 MiB together | further ones are described in text |
-//! | body of a response | 1 MiB, of a model [256 KiB](ai::MAX_ANSWER) | the attempt fails as `too_large` |
+//! | body of a response | 1 MiB, of a model [32 MiB](ai::MAX_RESPONSE), of which [256 KiB](ai::MAX_ANSWER) of text and arguments and [4 MiB](ai::MAX_THINKING) of thoughts | the attempt fails as `too_large` |
 //! | bytes of files in memory while they are fetched, encrypted or uploaded | [`max_in_memory`](media::MediaLimits::max_in_memory), 256 MiB | the next file waits |
 //! | one file, in and out | [`max_inbound`](media::MediaLimits::max_inbound), [`max_outbound`](media::MediaLimits::max_outbound) | it fails alone; `PAYLOAD_TOO_LARGE` |
 //! | files of one user | [`max_per_owner`](media::MediaLimits::max_per_owner) | `CONFLICT`; inbound files fail alone |

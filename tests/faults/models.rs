@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use hub_core::{
-    ai::{self, AiFault, AiFaultClass, Completion, Endpoint, Message, Prompt, Role},
+    ai::{self, AiFault, AiFaultClass, Completion, Dialects, Endpoint, Limits, Message, Prompt, Role},
     egress::{Egress, EgressConfig, EgressFault},
     time::Clock,
 };
@@ -16,8 +16,8 @@ const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(60);
 /// How much a busy machine may add.
 const MARGIN: Duration = Duration::from_secs(20);
-/// Most bytes that may go out per connection: the cap of an answer, and the buffers of two systems.
-const MOST_BYTES: u64 = 8 << 20;
+/// Most bytes that may go out per connection: the cap of a response, and the buffers of two systems.
+const MOST_BYTES: u64 = 40 << 20;
 
 const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
 const PIECE: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hel\"}}]}\n\n";
@@ -31,7 +31,11 @@ fn egress() -> Egress {
 }
 
 async fn ask(egress: &Egress, receiver: &FaultReceiver, deadline: Duration) -> Result<Completion, AiFault> {
-    let endpoint = Endpoint { base_url: receiver.url(), api_key: Some("sk-a-key-of-somebody".into()) };
+    let endpoint = Endpoint {
+        base_url: receiver.url(),
+        api_key: Some("sk-a-key-of-somebody".into()),
+        key_header: String::new(),
+    };
     let prompt = Prompt {
         model: "m".to_owned(),
         messages: vec![Message::text(Role::User, "hello")],
@@ -39,7 +43,8 @@ async fn ask(egress: &Egress, receiver: &FaultReceiver, deadline: Duration) -> R
         temperature: None,
         tools: Vec::new(),
     };
-    ai::complete(egress, &endpoint, &prompt, deadline).await
+    let limits = Limits { silence: deadline, total: deadline };
+    ai::complete(egress, &Dialects::default(), &Clock::system(), &endpoint, &prompt, limits).await
 }
 
 /// How long a behaviour was let be, and what came of it.
@@ -131,7 +136,7 @@ fn streams() -> Vec<(Behaviour, Result<&'static str, AiFaultClass>)> {
         ),
         (saying("cut", "ends in the middle", format!("{STREAM}{PIECE}")), Err(AiFaultClass::Cut)),
         (saying("cut-event", "ends in the middle of an event", format!("{STREAM}{PIECE}{}", &LAST[..40])), {
-            Err(AiFaultClass::NotUnderstood)
+            Err(AiFaultClass::Cut)
         }),
         (
             saying("chunk-cut", "announces more than it sends", {

@@ -31,10 +31,13 @@ pub enum AiConfigCommand {
     add = Fields::of("getAiConfig")
 )]
 pub struct AiConfigSetArgs {
-    /// Base URL of an OpenAI-compatible service, without /chat/completions; a private address must be in
+    /// Base URL of an OpenAI-compatible service, with or without /chat/completions; a private address must be in
     /// HUB_EGRESS_ALLOW
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
+    /// Header of the key, for example api-key; "" for Authorization: Bearer
+    #[arg(long, value_name = "NAME")]
+    pub key_header: Option<String>,
     /// File whose first line is the key; - reads stdin
     #[arg(long, value_name = "FILE")]
     pub api_key_file: Option<String>,

@@ -91,9 +91,12 @@ pub struct SetAiArgs {
     /// global, the administrator's endpoint, or custom, the channel's own
     #[arg(long, value_name = "SOURCE")]
     pub source: Option<String>,
-    /// Base URL of a custom endpoint, without /chat/completions
+    /// Base URL of a custom endpoint, with or without /chat/completions
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
+    /// Header of the key, for example api-key; "" for Authorization: Bearer
+    #[arg(long, value_name = "NAME")]
+    pub key_header: Option<String>,
     /// File whose first line is the key of a custom endpoint; - reads stdin
     #[arg(long, value_name = "FILE")]
     pub api_key_file: Option<String>,

@@ -32,6 +32,7 @@ pub async fn set(args: AiConfigSetArgs, cx: &Context) -> Result<(), Failure> {
     let changes = [
         ("enabled", Some(json!(args.on || (!args.off && was_on)))),
         ("base_url", args.base_url.map(Value::from)),
+        ("key_header", args.key_header.map(Value::from)),
         ("model", args.model.map(Value::from)),
         ("models", args.models.map(Value::from)),
         ("system_prompt", system_prompt.map(Value::from)),
@@ -97,6 +98,7 @@ fn print(config: Value, printer: &Printer) -> Result<(), Failure> {
         ("enabled", if config["enabled"] == true { "yes".to_owned() } else { "no".to_owned() }),
         ("base_url", cell(&config, "base_url")),
         ("api_key", or("api_key", "none")),
+        ("key_header", or("key_header", "Authorization: Bearer")),
         ("model", cell(&config, "model")),
         ("models", models.collect::<Vec<_>>().join(", ")),
         ("system_prompt", cell(&config, "system_prompt")),

@@ -87,6 +87,7 @@ pub async fn set_ai(args: SetAiArgs, cx: &Context) -> Result<(), Failure> {
     draft.switch(&args.settings, is_new);
     draft.put("source", args.source);
     draft.put("base_url", args.base_url);
+    draft.put("key_header", args.key_header);
     draft.put("model", args.model);
     draft.put("system_prompt", args.system_prompt);
     draft.put("error_reply", args.error_reply);

@@ -32,8 +32,10 @@ view! {
     pub struct AiConfigView from config: AiConfig {
         /// Whether channels may use it.
         pub enabled: bool = config.settings.enabled,
-        /// Base URL, without `/chat/completions`.
+        /// Base URL, with or without `/chat/completions`.
         pub base_url: String = config.settings.base_url,
+        /// Header of the key; empty for `Authorization: Bearer`.
+        pub key_header: String = config.settings.key_header,
         /// `***` and the last four characters of the key; absent without a key. Sending it back changes nothing.
         pub api_key: Option<String>,
         /// The model of channels without one.
@@ -57,9 +59,11 @@ view! {
 pub struct SetAiConfig {
     /// Whether channels may use it; `true` if absent.
     pub enabled: Option<bool>,
-    /// Base URL of an OpenAI-compatible service, without `/chat/completions`; OpenAI's if absent. A private address
-    /// has to be allowed by the operator (`HUB_EGRESS_ALLOW`).
+    /// Base URL of an OpenAI-compatible service, with or without `/chat/completions`; OpenAI's if absent. It may have a
+    /// query such as `?api-version=`. A private address has to be allowed by the operator (`HUB_EGRESS_ALLOW`).
     pub base_url: Option<Checked<0, 2048>>,
+    /// Header of the key, for example `api-key`; `Authorization: Bearer` if absent or empty.
+    pub key_header: Option<Checked<0, 128>>,
     /// The key. If it is absent or begins with `***`, the stored one is kept; `null` removes it.
     pub api_key: MaybeUndefined<Secret<4096>>,
     /// The model of channels without one; `gpt-4o-mini` if absent.
@@ -119,6 +123,7 @@ impl From<SetAiConfig> for AiConfigUpdate {
         Self {
             enabled: body.enabled.unwrap_or(default.enabled),
             base_url: body.base_url.map_or(default.base_url, String::from),
+            key_header: body.key_header.map_or(default.key_header, String::from),
             api_key: match body.api_key {
                 MaybeUndefined::Undefined => Change::Keep,
                 MaybeUndefined::Null => Change::Clear,
@@ -160,6 +165,7 @@ impl Example for AiConfigView {
         Self {
             enabled: true,
             base_url: "https://api.example.com/v1".to_owned(),
+            key_header: String::new(),
             api_key: Some("***mple".to_owned()),
             model: "example-model".to_owned(),
             models: vec!["example-model-large".to_owned()],
@@ -176,6 +182,7 @@ impl Example for SetAiConfig {
         Self {
             enabled: None,
             base_url: Some(Text("https://api.example.com/v1".to_owned())),
+            key_header: None,
             api_key: MaybeUndefined::Value(Secret("sk-example".into())),
             model: Some(Text("example-model".to_owned())),
             models: Some(vec![Text("example-model-large".to_owned())]),

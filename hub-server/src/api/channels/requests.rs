@@ -311,8 +311,11 @@ pub struct SetAi {
     pub enabled: Option<bool>,
     /// The endpoint to use; the administrator's if absent.
     pub source: Option<AiSourceChoice>,
-    /// Base URL of a custom endpoint, without `/chat/completions`; private addresses are rejected.
+    /// Base URL of a custom endpoint, with or without `/chat/completions`; it may have a query such as `?api-version=`.
+    /// Private addresses are rejected.
     pub base_url: Option<Url>,
+    /// Header of the key, for example `api-key`; `Authorization: Bearer` if absent or empty.
+    pub key_header: Option<Checked<0, 128>>,
     /// Key of a custom endpoint. If absent, it is kept; `null` removes it.
     pub api_key: MaybeUndefined<AnySecret>,
     /// Name of the model; required for a custom endpoint.
@@ -330,7 +333,8 @@ pub struct SetAi {
     pub hide_thinking: Option<bool>,
     /// Whether Markdown is removed from the response; `false` if absent.
     pub strip_markdown: Option<bool>,
-    /// Timeout of one response in milliseconds, tools included, at most 120000; 60000 if absent.
+    /// Longest silence of the model, and longest run of a tool, in milliseconds, at most 120000; 60000 if absent. A
+    /// response takes at most 10 minutes in total.
     pub timeout_ms: Option<Number<1, 120_000>>,
     /// Whether the model may use tools of installed apps; `false` if absent.
     pub tools: Option<bool>,
@@ -345,6 +349,7 @@ impl Example for SetAi {
             enabled: Some(true),
             source: Some(AiSourceChoice::Custom),
             base_url: Some(Text("https://api.example.com/v1".to_owned())),
+            key_header: None,
             api_key: MaybeUndefined::Value(Secret("sk-example".into())),
             model: Some(Text("example-model".to_owned())),
             system_prompt: Some(Text("Answer in one sentence.".to_owned())),
@@ -367,6 +372,7 @@ impl From<SetAi> for AiUpdate {
             enabled: body.enabled.unwrap_or(default.enabled),
             source: body.source.map_or(default.source, Into::into),
             base_url: body.base_url.map_or(default.base_url, String::from),
+            key_header: body.key_header.map_or(default.key_header, String::from),
             api_key: change(body.api_key, |key| key.0),
             model: body.model.map_or(default.model, String::from),
             system_prompt: body.system_prompt.map_or(default.system_prompt, String::from),

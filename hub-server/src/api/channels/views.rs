@@ -106,6 +106,8 @@ pub struct AiSink {
     pub source: AiSource,
     /// Base URL of a custom endpoint.
     pub base_url: Option<String>,
+    /// Header of the key; absent for `Authorization: Bearer`.
+    pub key_header: Option<String>,
     /// Whether there is a key.
     pub has_api_key: bool,
     /// Name of the model; absent for the default of the global endpoint.
@@ -122,7 +124,7 @@ pub struct AiSink {
     pub hide_thinking: bool,
     /// Whether Markdown is removed from the response.
     pub strip_markdown: bool,
-    /// Timeout of one response in milliseconds, tools included.
+    /// Longest silence of the model, and longest run of a tool, in milliseconds.
     pub timeout_ms: u32,
     /// Whether the model may use tools of installed apps.
     pub tools: bool,
@@ -255,6 +257,7 @@ impl AiSink {
             enabled: settings.enabled,
             source: settings.source.into(),
             base_url: text(settings.base_url),
+            key_header: text(settings.key_header),
             has_api_key,
             model: text(settings.model),
             system_prompt: settings.system_prompt,

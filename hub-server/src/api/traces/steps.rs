@@ -210,6 +210,8 @@ view! {
         pub images: Option<u64>,
         /// `ai`: number of tools that were offered.
         pub tools: Option<u64>,
+        /// `ai`: parts of the request that were left out or renamed, because the endpoint refuses them.
+        pub left_out: Option<Vec<String>>,
         /// `ai`: why the model stopped.
         pub finish_reason: Option<String>,
         /// `ai`: what the call cost.

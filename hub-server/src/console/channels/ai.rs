@@ -117,6 +117,7 @@ fn endpoint(words: &Words, form: Form<'_>, ai: &AiSettings, has_key: bool) -> Ma
         (form.field(&Field { kind: "url", ..text("base_url", words.base_url, words.base_url_help, &ai.base_url) }))
         @if has_key { (form.clear("api_key", words.remove_key)) }
         (form.field(&key))
+        (form.field(&text("key_header", words.key_header, words.key_header_help, &ai.key_header)))
         (form.field(&text("model", words.model, words.model_help, &ai.model)))
     }
 }

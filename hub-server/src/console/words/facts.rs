@@ -38,6 +38,7 @@ const FACTS: &[(&str, &str, &str)] = &[
     ("messages", "Messages sent to the model", "发给模型的消息"),
     ("images", "Images sent to the model", "发给模型的图片"),
     ("tools", "Tools offered", "可用工具"),
+    ("left_out", "Not sent, because the endpoint refuses it", "端点不接受而未发送"),
     ("finish_reason", "Why the model stopped", "模型停止的原因"),
     ("usage", "Tokens", "token 数"),
     ("tool_calls", "Tools requested", "请求的工具"),

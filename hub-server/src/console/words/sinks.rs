@@ -51,7 +51,9 @@ words! {
         global: Text = "The one that the administrator configured", "管理员配置的端点";
         custom: Text = "One of this channel", "本频道自己的端点";
         base_url: Text = "Base URL", "基础 URL";
-        base_url_help: Text = "For an endpoint of this channel, without /chat/completions.", "用于本频道自己的端点，不含 /chat/completions。";
+        base_url_help: Text = "For an endpoint of this channel, with or without /chat/completions.", "用于本频道自己的端点，可含或不含 /chat/completions。";
+        key_header: Text = "Header of the key", "密钥的请求头";
+        key_header_help: Text = "For example api-key for Azure; empty for Authorization: Bearer.", "例如 Azure 使用 api-key；留空则为 Authorization: Bearer。";
         api_key: Text = "Key of the endpoint", "端点密钥";
         has_key: Text = "A key is set. Empty keeps it.", "已设置密钥，留空则保留。";
         no_key: Text = "No key is set.", "未设置密钥。";
@@ -70,8 +72,8 @@ words! {
         strip_markdown: Text = "Remove Markdown from the response", "去掉回复中的 Markdown";
         tools: Text = "The model may use tools of installed apps", "模型可以使用已安装应用的工具";
         limits: Text = "Failures", "失败时";
-        timeout: Text = "Timeout of one response, in milliseconds", "单次回复的超时（毫秒）";
-        timeout_help: Text = "Tools included, at most 120000.", "包括工具调用，最大 120000。";
+        timeout: Text = "Longest silence of the model, in milliseconds", "模型无输出的最长时间（毫秒）";
+        timeout_help: Text = "Also the limit of one tool; at most 120000. A response takes at most 10 minutes.", "也是单个工具的时限，最大 120000。一次回复总共不超过 10 分钟。";
         error_reply: Text = "Reply if the model fails permanently", "模型彻底失败时的回复";
         error_reply_help: Text = "At most 1,000 characters; empty to send nothing.", "最多 1000 个字符；留空则不发送。";
         save: Text = "Save", "保存";
