@@ -87,7 +87,10 @@ impl<E: Endpoint> Endpoint for Edge<E> {
         let note = CallNote::begin(&mut request);
         let answer = match admitted {
             Ok(()) => self.guarded(request).instrument(span.clone()).await,
-            Err(error) => Err(error.into()),
+            Err(error) => match gateway::refusal(&error).filter(|_| gateway::is_call(&path)) {
+                Some(response) => Ok(response),
+                None => Err(error.into()),
+            },
         };
         let mut response = match answer {
             Ok(response) => response,

@@ -11,12 +11,13 @@ use hub_core::{
 };
 use poem::{
     Endpoint, Request, Response, Result,
+    error::ResponseError,
     http::{self, Method, StatusCode},
 };
 
 use crate::{
     AppSettings, Client, body_cap::BodyCap, credentials::Presented, envelope, envelope::ApiError,
-    rate_limit::RateLimits,
+    rate_limit::RateLimits, serve::ClientGone,
 };
 
 /// The paths with their methods.
@@ -48,6 +49,30 @@ pub(crate) fn is_call(path: &str) -> bool {
     path.starts_with("/ilink/") || path.starts_with("/c2c/")
 }
 
+/// A refusal of the hub for a call as the network would write it; `None` for other refusals.
+pub(crate) fn refusal(error: &ApiError) -> Option<Response> {
+    match error.status() {
+        StatusCode::TOO_MANY_REQUESTS => {
+            let mut response = rate_limited();
+            if let Some(after) = error.inner().retry_after() {
+                response.headers_mut().insert(http::header::RETRY_AFTER, after.as_secs().max(1).into());
+            }
+            response.set_status(StatusCode::TOO_MANY_REQUESTS);
+            Some(response)
+        }
+        StatusCode::PAYLOAD_TOO_LARGE => Some(too_large()),
+        _ => None,
+    }
+}
+
+fn rate_limited() -> Response {
+    Response::builder().content_type("application/json").body(r#"{"ret":-2,"errmsg":"rate limited"}"#)
+}
+
+fn too_large() -> Response {
+    Response::builder().status(StatusCode::PAYLOAD_TOO_LARGE).body("body too large")
+}
+
 /// Responds to the calls.
 #[derive(Debug, Clone)]
 pub(crate) struct Gateway {
@@ -64,10 +89,12 @@ impl Endpoint for Gateway {
             return Ok(login_page(request.uri().query().unwrap_or_default()));
         }
         let gateway = self.hub.gateway();
+        if !gateway.serves(request.method(), request.uri().path()) {
+            return Ok(Response::builder().status(StatusCode::NOT_FOUND).body("404 not found"));
+        }
         let program = gateway.authenticate(request.headers()).await.map_err(ApiError::from)?;
         if self.check_rate(&request, program.as_ref()).is_err() {
-            let body = r#"{"ret":-2,"errmsg":"rate limited"}"#;
-            return Ok(Response::builder().content_type("application/json").body(body));
+            return Ok(rate_limited());
         }
         let max_body = gateway.max_body(request.method(), request.uri());
         if let Some(cap) = request.data::<BodyCap>()
@@ -84,8 +111,11 @@ impl Endpoint for Gateway {
             Err(poem::error::ReadBodyError::Io(error)) if !envelope::is_over_cap(&error) => {
                 return Ok(StatusCode::BAD_REQUEST.into());
             }
-            Err(_) => return Ok(StatusCode::PAYLOAD_TOO_LARGE.into()),
+            Err(_) => return Ok(too_large()),
         };
+        // A poll ends with its connection.
+        let gone = request.data::<ClientGone>().map(|gone| gone.0.clone()).unwrap_or_default();
+        let stop = self.settings.draining.child_token();
         let client = request.data::<Client>().cloned().map(ClientInfo::from).unwrap_or_default();
         let (mut head, ()) = http::Request::new(()).into_parts();
         head.method = request.method().clone();
@@ -95,9 +125,19 @@ impl Endpoint for Gateway {
             request: http::Request::from_parts(head, body),
             program,
             client,
-            stop: self.settings.draining.clone(),
+            stop: stop.clone(),
         };
-        let (head, body) = gateway.respond(call).await.into_parts();
+        let respond = gateway.respond(call);
+        let ended = async {
+            gone.cancelled().await;
+            stop.cancel();
+            std::future::pending().await
+        };
+        let (head, body) = tokio::select! {
+            response = respond => response,
+            never = ended => never,
+        }
+        .into_parts();
         let mut response = Response::builder().status(head.status).body(body);
         response.headers_mut().extend(head.headers);
         Ok(response)

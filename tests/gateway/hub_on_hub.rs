@@ -202,7 +202,7 @@ async fn files_and_typing_pass_two_hubs_and_a_revoked_login_is_noticed() {
     let mut items: Vec<Value> = shown.iter().map(|one| one["raw"]["item_list"][0].clone()).collect();
     let media = &items[3]["image_item"]["media"];
     items.push(json!({ "type": 3, "voice_item": {
-        "media": media, "encode_type": 6, "playtime": 1_200, "text": "what was said", "size": files[3].1.len() } }));
+        "media": media, "encode_type": 6, "bits_per_sample": 16, "sample_rate": 24_000, "playtime": 1_200, "text": "what was said", "size": files[3].1.len() } }));
     files.push(files[3].clone());
     chain.inject(items.into_iter().map(|item| json!({ "items": [item] })).collect()).await;
     for (index, (name, bytes)) in files.iter().enumerate() {

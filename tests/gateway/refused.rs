@@ -26,10 +26,15 @@ async fn tokens_cursors_and_context_tokens_of_others_are_refused_and_lose_nothin
     let (of_one, of_two) = (one.poll("").await, two.poll("").await);
     assert_eq!((texts(&of_one), texts(&of_two)), (vec!["first"], vec!["first"]));
     let cursor = |answer: &Value| answer["get_updates_buf"].as_str().unwrap().to_owned();
-    for foreign in [cursor(&of_two), "AAAA".to_owned()] {
-        assert_eq!(one.poll(&foreign).await, json!({ "ret": -2, "errmsg": "invalid get_updates_buf" }));
+    // As without one: from another program, another hub, the network, an earlier login, garbage.
+    let long = "x".repeat(5_000);
+    let ours = cursor(&of_one);
+    let mut foreign =
+        vec![cursor(&of_two), "AAAA".to_owned(), "null".to_owned(), "不是游标".to_owned(), long];
+    foreign.push(ours[..ours.len() - 4].to_owned());
+    for foreign in foreign {
+        assert_eq!(texts(&one.poll(&foreign).await), ["first"], "{foreign} acknowledges nothing");
     }
-    assert_eq!(texts(&one.poll("").await), ["first"], "a refused cursor acknowledges nothing");
     let (mine, foreign) = (&of_one["msgs"][0], &of_two["msgs"][0]);
     assert_eq!(one.send(foreign, "c0", "x").await, json!({ "ret": -2, "errmsg": "prepare failed" }));
     let mut unknown = mine.clone();
@@ -97,8 +102,10 @@ async fn of_two_polls_the_newer_gets_the_message_and_a_revoked_program_hears_of_
     clock.sleep(Duration::from_millis(500)).await;
     let newer = poll(&program);
     clock.sleep(Duration::from_millis(500)).await;
-    let (status, third) = program.call("getupdates", json!({ "get_updates_buf": "" })).await;
-    assert_eq!((status.as_u16(), &third["ret"]), (429, &json!(-2)));
+    let third = poll(&program);
+    let first = older.await.unwrap().unwrap();
+    assert_eq!((&first["ret"], texts(&first).len()), (&json!(0), 0), "a third poll ends the oldest");
+    let (older, newer) = (newer, third);
     stage.network.say(&stage.wx_id, "hello").await;
     let answer = newer.await.unwrap().unwrap();
     assert_eq!(texts(&answer), ["hello"]);
@@ -116,6 +123,129 @@ async fn of_two_polls_the_newer_gets_the_message_and_a_revoked_program_hears_of_
     let steps = trace["steps"].as_array().unwrap();
     let given = steps.iter().find(|step| step["name"] == "ilink").expect("a step of the sink");
     assert_eq!(given["detail"]["ilink_client"], program.client);
+}
+
+#[tokio::test]
+async fn polls_of_clients_that_gave_up_take_no_place() {
+    let stage = Stage::start().await;
+    let program = stage.log_in().await;
+    for _ in 0..5 {
+        let poll = program.call("getupdates", json!({ "get_updates_buf": "" }));
+        let given_up = tokio::time::timeout(Duration::from_millis(300), poll).await;
+        assert!(given_up.is_err(), "{given_up:?}");
+    }
+    stage.network.say(&stage.wx_id, "hello").await;
+    let (status, answer) = program.call("getupdates", json!({ "get_updates_buf": "" })).await;
+    assert_eq!((status.as_u16(), texts(&answer)), (200, vec!["hello"]));
+}
+
+#[tokio::test]
+async fn what_is_no_call_is_not_found_and_limits_have_the_form_of_the_network() {
+    let stage = Stage::with(&[("HUB_RATE_DEFAULT", "40")]).await;
+    let program = stage.log_in().await;
+    let caller = Caller::stranger(&stage.hub.url);
+    let some = || Some(json!({ "a": "b" }));
+    for (method, path, body) in [
+        (Method::POST, "/ilink/bot/unknown", some()),
+        (Method::POST, "/ilink/unknown", some()),
+        (Method::GET, "/ilink/bot/getupdates", None),
+        (Method::PUT, "/ilink/bot/getupdates", some()),
+        (Method::DELETE, "/ilink/bot/sendmessage", None),
+        (Method::PUT, "/c2c/upload?encrypted_query_param=x&filekey=y", some()),
+        (Method::POST, "/c2c/download?encrypted_query_param=x", some()),
+        (Method::GET, "/c2c/unknown", None),
+    ] {
+        let (status, answer, _) = caller.call(method.clone(), path, body).await;
+        assert_eq!((status.as_u16(), answer), (404, Value::Null), "{method} {path}");
+    }
+    let large = json!({ "get_updates_buf": "x".repeat(2 << 20) });
+    let (status, answer) = program.call("getupdates", large).await;
+    assert_eq!((status.as_u16(), answer), (413, Value::Null), "without the envelope of the hub");
+    for _ in 0..80 {
+        let (status, answer) = program.call("msg/notifystart", json!({})).await;
+        if status.as_u16() != 200 {
+            let expected = json!({ "ret": -2, "errmsg": "rate limited" });
+            assert_eq!((status.as_u16(), answer), (429, expected));
+            return;
+        }
+    }
+    panic!("the limit of requests was never reached");
+}
+
+#[tokio::test]
+async fn a_bot_that_needs_a_login_refuses_its_programs_as_the_network_does() {
+    let stage = Stage::start().await;
+    let program = stage.log_in().await;
+    stage.network.say(&stage.wx_id, "hello").await;
+    let heard = program.poll("").await;
+    let expire = json!({ "wx_id": stage.wx_id });
+    stage.network.control.control("/_sim/expire", Some(expire)).await;
+    until("the bot has expired", async || {
+        let bot = stage.ada.get(&format!("/api/bots/{}", stage.bot)).await;
+        (bot["status"] == "expired").then_some(())
+    })
+    .await;
+    assert!(is_expired(&program.poll("").await));
+    assert!(is_expired(&program.send(&heard["msgs"][0], "c", "x").await));
+    assert!(is_expired(&program.call("msg/notifystart", json!({})).await.1));
+    let (_, qr, _) = Caller::stranger(&stage.hub.url)
+        .call(Method::GET, "/ilink/bot/get_bot_qrcode?bot_type=3", None)
+        .await;
+    let login = stage.open(qr["qrcode_img_content"].as_str().unwrap()).await;
+    let confirm = json!({ "login_id": login, "channel_id": stage.channel });
+    let (status, answer, _) = stage.ada.call(Method::POST, "/api/ilink/logins/confirm", Some(confirm)).await;
+    assert_eq!(status.as_u16(), 409, "{answer}");
+}
+
+#[tokio::test]
+async fn texts_in_progress_are_accepted_and_the_finished_one_is_sent_once() {
+    let stage = Stage::start().await;
+    let program = stage.log_in().await;
+    stage.network.say(&stage.wx_id, "hello").await;
+    let heard = program.poll("").await;
+    let send = async |state: u64, text: &str| {
+        let mut body = reply(&heard["msgs"][0], "stream", text);
+        body["msg"]["message_state"] = json!(state);
+        program.call("sendmessage", body).await.1["ret"].clone()
+    };
+    for (state, text) in [(1, "the"), (1, "the whole"), (2, "the whole text"), (2, "the whole text")] {
+        assert_eq!(send(state, text).await, 0, "{state} {text}");
+    }
+    assert_eq!(program.send(&heard["msgs"][0], "next", "next").await["ret"], 0);
+    let shown = stage.outbound(2).await;
+    let texts: Vec<_> = shown.iter().map(|one| &one["text"]).collect();
+    assert_eq!(texts, ["the whole text", "next"]);
+}
+
+#[tokio::test]
+async fn a_long_text_keeps_the_cut_of_its_program() {
+    let stage = Stage::start().await;
+    let program = stage.log_in().await;
+    stage.network.say(&stage.wx_id, "hello").await;
+    let heard = program.poll("").await;
+    for (n, (length, parts)) in [(4_000, 1), (2_001, 1), (16_000, 4)].into_iter().enumerate() {
+        let text = "x".repeat(length);
+        assert_eq!(program.send(&heard["msgs"][0], &n.to_string(), &text).await["ret"], 0);
+        let shown = stage.outbound(n + parts).await;
+        assert_eq!(shown.len(), n + parts, "{length} characters");
+    }
+}
+
+#[tokio::test]
+async fn a_limit_of_the_hub_is_refused_and_not_accepted_for_later() {
+    let stage = Stage::with(&[("HUB_SENDS_PER_FIVE_MINUTES", "3")]).await;
+    let program = stage.log_in().await;
+    stage.network.say(&stage.wx_id, "hello").await;
+    let message = &program.poll("").await["msgs"][0];
+    for n in 0..3 {
+        assert_eq!(program.send(message, &n.to_string(), "x").await["ret"], 0, "{n}");
+    }
+    for n in ["3", "4", "3"] {
+        let refused = json!({ "ret": -2, "errmsg": "rate limited" });
+        assert_eq!(program.send(message, n, "x").await, refused, "{n}");
+    }
+    assert_eq!(program.send(message, "2", "x").await["ret"], 0, "a repeat has the first response");
+    assert_eq!(stage.outbound(3).await.len(), 3);
 }
 
 #[tokio::test]

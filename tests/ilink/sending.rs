@@ -48,7 +48,7 @@ async fn s2_nothing_is_sent_without_a_permission() {
 }
 
 #[tokio::test]
-async fn s4_a_used_up_window_is_closed() {
+async fn s4_a_used_up_window_is_refused() {
     let stage = Stage::quick().await;
     let (bot, message) = stage.bind_and_greet().await;
     for n in 0..10 {
@@ -56,11 +56,11 @@ async fn s4_a_used_up_window_is_closed() {
         assert!(matches!(outcome, SendOutcome::Sent { .. }), "{n}: {outcome:?}");
     }
     let eleventh = bot.connection.send(&reply_to(&message, "hub-11", "hi")).await;
-    assert!(matches!(eleventh, SendOutcome::WindowClosed(_)), "{eleventh:?}");
+    assert!(matches!(eleventh, SendOutcome::Throttled { .. }), "{eleventh:?}");
 }
 
 #[tokio::test]
-async fn s5_a_rate_limit_is_no_closed_window() {
+async fn s5_a_rate_limit_is_refused_for_a_time() {
     let stage = Stage::quick().await;
     let (bot, message) = stage.bind_and_greet().await;
     let reply = reply_to(&message, "hub-1", "hi");

@@ -210,6 +210,30 @@ async fn r17_a_stop_during_a_held_poll_is_announced() {
 }
 
 #[tokio::test]
+async fn a_login_that_lapsed_in_silence_is_degraded_until_the_network_answers() {
+    for body in ["{}", r#"{"ret":0}"#, r#"{"msgs":[]}"#, r#"{"errcode":0,"get_updates_buf":""}"#] {
+        let hub = World::start().await;
+        let bot = hub.bot().await;
+        wait_status(&hub, &bot, BotStatus::Online).await;
+        let nothing =
+            Action::Status { status: 200, body: body.to_owned(), headers: Default::default(), effect: false };
+        hub.sim.add_fault(Fault::on(Endpoint::GetUpdates, nothing).always()).unwrap();
+        hub.jump(SECOND * 36).await;
+        wait_status(&hub, &bot, BotStatus::Degraded).await;
+        let reason = hub.health(&bot).await.bot.status_reason.unwrap();
+        assert!(reason.contains("the login may have lapsed"), "{body}: {reason}");
+        let hits = || hub.sim.faults().iter().map(|fault| fault.hits).sum::<u32>();
+        let before = hits();
+        hub.jump(SECOND * 20).await;
+        assert!(hits() - before <= 12, "no busy loop: {} polls", hits() - before);
+        hub.sim.clear_faults(None);
+        hub.say(&bot, "back");
+        assert_eq!(wait_contents(&hub, &bot, 1).await, ["back"]);
+        wait_status(&hub, &bot, BotStatus::Online).await;
+    }
+}
+
+#[tokio::test]
 async fn e1_one_stray_refusal_is_forgotten() {
     let hub = World::start().await;
     let bot = hub.bot().await;

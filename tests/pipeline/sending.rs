@@ -7,7 +7,7 @@ use hub_core::{
     bots::{BotStatus, Bots, Contact, MessageFilter},
     network::sim::{Action, Endpoint, Fault},
     page::PageRequest,
-    traces::{StepError, StepName, TraceStatus},
+    traces::{Step, StepError, StepName, TraceStatus},
 };
 
 use crate::support::world::{TestBot, World};
@@ -84,13 +84,12 @@ async fn s3_after_ten_sends_the_person_has_to_write_again() {
 async fn s4_a_window_the_network_closed_opens_with_the_next_message() {
     let (hub, bot) = scene().await;
     let prepare_failed = refused(-2, "prepare failed");
-    hub.sim.add_fault(Fault::on(Endpoint::SendMessage, prepare_failed).skipping(2)).unwrap();
+    hub.sim.add_fault(Fault::on(Endpoint::SendMessage, prepare_failed).skipping(2).times(5)).unwrap();
     for text in ["1", "2", "3", "4", "5"] {
         hub.send(&bot, text).await.unwrap();
     }
     hub.wait_sent(&bot, 2).await;
-    hub.jump(SECOND * 30).await;
-    hub.jump(SECOND * 30).await;
+    wait_reason(&hub, &bot, "5", CLOSED).await;
     assert_eq!(texts(&hub, &bot), ["1", "2"], "no retry while it is closed");
     assert_eq!(hub.send(&bot, "late").await.unwrap_err().code(), ErrorCode::WindowClosed);
     greet(&hub, &bot).await;
@@ -127,14 +126,68 @@ async fn s5_throttled_sends_wait_and_delay_no_other_person() {
     assert_eq!(sent[1].repeats, 0);
 }
 
+/// How the reason of a message begins that waits because the network refused it for long.
+const CLOSED: &str = "the network refuses sends until this person writes again: ";
+
+/// Waits until the reason of a queued message begins so.
+async fn wait_reason(hub: &World, bot: &TestBot, content: &str, begins: &str) {
+    hub.until("the reason", async || {
+        reason(hub, bot, content).await.is_some_and(|reason| reason.starts_with(begins)).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
-async fn s5_a_send_fails_permanently_after_five_attempts() {
+async fn a_push_that_is_refused_in_any_wording_waits_for_the_person_and_never_fails() {
+    let bare = |ret: Option<i64>, errcode: Option<i64>, errmsg: Option<&str>| Action::Error {
+        ret,
+        errcode,
+        errmsg: errmsg.map(str::to_owned),
+        effect: false,
+    };
     let (hub, bot) = scene().await;
-    hub.sim.add_fault(Fault::on(Endpoint::SendMessage, refused(-2, "rate limited")).times(5)).unwrap();
-    hub.send(&bot, "never").await.unwrap();
-    hub.send(&bot, "next").await.unwrap();
-    wait_status(&hub, &bot, "never", "failed").await;
-    assert_eq!(hub.wait_sent(&bot, 1).await[0].text, "next");
+    let others = ["rate limited", "prepare failed"];
+    let mut refusals: Vec<Action> = others.iter().map(|text| refused(-2, text)).collect();
+    refusals.extend([bare(Some(-2), None, None), bare(None, Some(-2), Some("unknown error"))]);
+    for (n, refusal) in refusals.into_iter().enumerate() {
+        hub.sim.add_fault(Fault::on(Endpoint::SendMessage, refusal).times(5)).unwrap();
+        let (push, next) = (format!("push {n}"), format!("next {n}"));
+        hub.send(&bot, &push).await.unwrap();
+        hub.send(&bot, &next).await.unwrap();
+        wait_reason(&hub, &bot, &next, CLOSED).await;
+        wait_reason(&hub, &bot, &push, CLOSED).await;
+        wait_status(&hub, &bot, &push, "queued").await;
+        greet(&hub, &bot).await;
+        let sent = hub.wait_sent(&bot, 2 * n + 2).await;
+        assert_eq!(sent[2 * n..].iter().map(|one| one.text.clone()).collect::<Vec<_>>(), [push, next]);
+    }
+}
+
+#[tokio::test]
+async fn a_message_of_the_person_ends_the_pause_of_a_refused_push() {
+    for text in ["rate limited", "prepare failed", ""] {
+        let (hub, bot) = scene().await;
+        hub.sim.add_fault(Fault::on(Endpoint::SendMessage, refused(-2, text)).times(3)).unwrap();
+        hub.send(&bot, "push").await.unwrap();
+        // The third attempt is followed by a pause of two minutes.
+        hub.until("three attempts", async || {
+            let traces = hub.traces(&bot).await;
+            let steps = traces.iter().flat_map(|trace| &trace.steps);
+            let is_third = |step: &&Step| step.name == StepName::Reply && step.attempt == Some(3);
+            steps.filter(is_third).next().map(drop)
+        })
+        .await;
+        hub.say(&bot, "are you there?");
+        let sent = async {
+            while hub.sent(&bot).is_empty() {
+                hub.settle().await;
+            }
+        };
+        tokio::time::timeout(SECOND * 20, sent).await.expect("sent at once: the hub's clock does not move");
+        wait_status(&hub, &bot, "push", "sent").await;
+        let sends = contact(&hub, &bot).await.sends_left;
+        assert_eq!(sends, Some(9), "refused attempts use none of the ten sends");
+    }
 }
 
 #[tokio::test]
@@ -261,7 +314,6 @@ async fn s19_a_restart_keeps_order_ids_and_counters() {
     hub.until("the last is counted", async || {
         let mut read = hub.hub.context().store.read().await.unwrap();
         let sends = read.contacts().find(bot.id, person).await.unwrap().unwrap().window.sends;
-        // The refused try counts too: no one knows whether the network counts it.
         (sends >= 6).then_some(())
     })
     .await;
@@ -320,7 +372,9 @@ async fn reason(hub: &World, bot: &TestBot, content: &str) -> Option<String> {
 
 #[tokio::test]
 async fn the_thirteenth_message_within_five_minutes_waits_also_after_a_restart_and_everything_says_why() {
-    let (mut hub, bot) = scene().await;
+    let mut hub = World::builder().config(|config| config.sends_per_five_minutes = 12).start().await;
+    let bot = hub.bot().await;
+    greet(&hub, &bot).await;
     let begun = hub.now();
     twelve_sends(&hub, &bot).await;
     hub.restart().await;
@@ -353,7 +407,7 @@ async fn the_thirteenth_message_within_five_minutes_waits_also_after_a_restart_a
 #[tokio::test]
 async fn the_limit_of_messages_within_five_minutes_is_a_setting() {
     for (limit, sent) in [(3, 3), (0, 5)] {
-        let hub = World::builder().config(|config| config.sends_per_five_minutes = Some(limit)).start().await;
+        let hub = World::builder().config(|config| config.sends_per_five_minutes = limit).start().await;
         let bot = hub.bot().await;
         greet(&hub, &bot).await;
         for n in 0..5 {

@@ -25,11 +25,16 @@ async fn a_message_is_stored_with_its_parts_in_order(db: &Db) {
     let named = db.text(format!("SELECT user_name FROM messages WHERE id = '{id}'")).await;
     assert_eq!(named.as_deref(), Some("Name of ann"));
     let mut read = db.store.read().await.unwrap();
-    assert_eq!(read.outbox().queued_parts(on.bot, "ann").await.unwrap(), 3);
-    assert_eq!(read.outbox().queued_parts(on.bot, "bob").await.unwrap(), 0);
+    assert_eq!(read.outbox().queued_parts(on.bot, "ann").await.unwrap().parts, 3);
+    let none = read.outbox().queued_parts(on.bot, "bob").await.unwrap();
+    assert_eq!((none.parts, none.due_at), (0, None));
+    db.sql(format!("UPDATE outbox SET due_at = due_at + 90000 WHERE id = '{}'", ids[2])).await;
+    let later = read.outbox().queued_parts(on.bot, "ann").await.unwrap();
+    let due = db.number(format!("SELECT due_at FROM outbox WHERE id = '{}'", ids[2])).await;
+    assert_eq!((later.parts, later.due_at.map(|at| at.as_millis())), (3, Some(due)));
     db.sql(format!("UPDATE outbox SET state = 'sending' WHERE id = '{}'", ids[0])).await;
     db.sql(format!("UPDATE outbox SET state = 'sent' WHERE id = '{}'", ids[1])).await;
-    assert_eq!(read.outbox().queued_parts(on.bot, "ann").await.unwrap(), 1);
+    assert_eq!(read.outbox().queued_parts(on.bot, "ann").await.unwrap().parts, 1);
 }
 
 async fn equal_keys_are_one_message(db: &Db) {

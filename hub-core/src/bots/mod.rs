@@ -13,6 +13,7 @@ use crate::{
     wake::Hint,
 };
 
+mod admission;
 mod all_messages;
 mod attachment;
 mod binding;
@@ -203,7 +204,7 @@ impl<'h> Bots<'h> {
     }
 }
 
-fn login_expired() -> Error {
+pub(crate) fn login_expired() -> Error {
     Error::conflict("the network requires a new login: bind the bot again")
         .with_hint("POST /api/bots/bind/start")
 }

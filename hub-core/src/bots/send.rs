@@ -4,17 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     access::Actor,
-    bots::{Attachment, BotStatus, Bots, attachment, login_expired, sender},
-    error::{Error, ErrorCode, Problems, Result},
+    bots::{Attachment, BotStatus, Bots, admission::Admission, attachment, login_expired, sender},
+    error::{Error, Problems, Result},
     id::{BotId, MessageId, TraceId},
     idempotency::{self, Idempotent},
-    model::{private, trace::StepKind, window::Closed},
+    model::{private, trace::StepKind},
     network::{TextFormat, WindowRules},
     secret::{Secret, TokenHash},
-    store::{
-        Tx,
-        outbox::{NewOutbound, NewPart},
-    },
+    store::outbox::{NewOutbound, NewPart},
     text,
     time::Timestamp,
     traces,
@@ -101,24 +98,34 @@ impl Bots<'_> {
         if bot.status == BotStatus::Expired {
             return Err(login_expired());
         }
+        let is_program = matches!(actor, Actor::Channel(client) if client.ilink.is_some());
         let texts = match new.content.trim() {
             "" => Vec::new(),
+            _ if is_program => network.split_long_text(&new.content, new.format),
             _ => network.split_text(&new.content, new.format),
         };
         if new.media.is_none() && texts.iter().all(|text| text.trim().is_empty()) {
             return Err(Error::invalid("content", "has nothing to show"));
         }
         let peer = new.to_user_id.unwrap_or_else(|| bot.owner_user_id.clone());
-        let (rules, max_queued) = (network.window_rules(), self.ctx.config.max_outbox_per_peer);
+        let admission = Admission {
+            rules: self.ctx.config.window_rules(&**network),
+            max_queued: self.ctx.config.max_outbox_per_peer,
+            may_pause: !is_program,
+        };
         let chosen = match new.context_token {
-            Some(token) => self.known_token(bot_id, &peer, token, &rules).await?,
+            Some(token) => self.known_token(bot_id, &peer, token, &admission.rules).await?,
             None => None,
         };
         let file = match new.media {
             None => None,
             Some(media) => {
                 // Before anything is fetched or stored: it may not go out anyway.
-                self.check_window(bot_id, &peer, texts.len() + 1, &rules).await?;
+                let mut read = self.ctx.store.read().await?;
+                let contact = read.contacts().find(bot_id, &peer).await?;
+                let queued = read.outbox().queued_parts(bot_id, &peer).await?;
+                drop(read);
+                admission.check(contact, queued, texts.len() + 1, self.ctx.store.now())?;
                 Some(media.keep(self.ctx, &bot, channel_id).await?)
             }
         };
@@ -150,13 +157,16 @@ impl Bots<'_> {
         };
         let caller = match actor {
             Actor::App(_) => StepKind::App,
-            Actor::Channel(client) if client.ilink.is_some() => StepKind::Ilink,
+            Actor::Channel(_) if is_program => StepKind::Ilink,
             Actor::Channel(_) => StepKind::Channel,
             Actor::User(_) | Actor::Operator => StepKind::Api,
         };
         let sent = idempotency::write_once(&self.ctx.store, key, move |tx| {
             Box::pin(async move {
-                check_window(tx, &outbound, &rules, max_queued).await?;
+                // Here again, so that sends at the same time count each other.
+                let contact = tx.contacts().find(bot_id, &outbound.peer).await?;
+                let queued = tx.outbox().queued_parts(bot_id, &outbound.peer).await?;
+                admission.check(contact, queued, outbound.parts.len(), now)?;
                 if let Some(file) = &file {
                     attachment::check_unsent(tx, file, now).await?;
                 }
@@ -196,15 +206,6 @@ impl Bots<'_> {
         }
         Ok(None)
     }
-
-    /// Whether so many parts could go out now, as far as can be seen without the transaction that decides it.
-    async fn check_window(&self, bot_id: BotId, peer: &str, parts: usize, rules: &WindowRules) -> Result<()> {
-        let mut read = self.ctx.store.read().await?;
-        let window = read.contacts().find(bot_id, peer).await?.map(|contact| contact.window);
-        let left = window.unwrap_or_default().check(rules, self.ctx.store.now());
-        let left = left.map_err(|closed| refused(&closed))?;
-        fit(parts, read.outbox().queued_parts(bot_id, peer).await?, left, self.ctx.config.max_outbox_per_peer)
-    }
 }
 
 fn check(new: &NewSend, max_text: usize) -> Result<()> {
@@ -226,51 +227,12 @@ fn check(new: &NewSend, max_text: usize) -> Result<()> {
     problems.finish()
 }
 
-/// Refuses what could not go out now, in the transaction that stores it, so that sends at the same time count
-/// each other.
-async fn check_window(tx: &mut Tx, new: &NewOutbound, rules: &WindowRules, max_queued: u32) -> Result<()> {
-    let window = tx.contacts().find(new.bot_id, &new.peer).await?.map(|contact| contact.window);
-    let left = window.unwrap_or_default().check(rules, new.now).map_err(|closed| refused(&closed))?;
-    let queued = tx.outbox().queued_parts(new.bot_id, &new.peer).await?;
-    fit(new.parts.len(), queued, left, max_queued)
-}
-
-/// Whether so many parts more are within what the network allows and the hub keeps.
-fn fit(parts: usize, queued: u32, left: Option<u32>, max_queued: u32) -> Result<()> {
-    let parts = u32::try_from(parts).unwrap_or(u32::MAX);
-    if let Some(left) = left
-        && queued.saturating_add(parts) > left
-    {
-        let free = left.saturating_sub(queued);
-        let mut message = format!(
-            "it needs {parts} sends and {free} are left until this person writes again \
-             ({queued} wait already)"
-        );
-        if parts > 1 {
-            message += "; send a long text as a file, or raise the setting text_part_chars";
-        }
-        return Err(Error::new(ErrorCode::WindowClosed, message));
-    }
-    if queued.saturating_add(parts) > max_queued {
-        return Err(Error::new(
-            ErrorCode::RateLimited,
-            format!("{queued} parts wait for this person already; at most {max_queued} may"),
-        )
-        .with_retry_after(std::time::Duration::from_secs(60)));
-    }
-    Ok(())
-}
-
-fn refused(closed: &Closed) -> Error {
-    Error::new(ErrorCode::WindowClosed, format!("nothing was sent: {closed}"))
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::bots::testing::*;
+    use crate::{bots::testing::*, error::ErrorCode};
 
     async fn code(world: &World, actor: &Actor, bot: BotId, new: NewSend) -> ErrorCode {
         world.hub.bots().send(actor, bot, new, None).await.unwrap_err().code()
@@ -444,6 +406,6 @@ mod tests {
         let items = r#"SELECT COUNT(*) FROM messages WHERE content = 'quo"te' AND items = ''"#;
         assert_eq!(world.number(items).await, 3);
         let queued = ctx.store.read().await.unwrap().outbox().queued_parts(bot, "Peer").await.unwrap();
-        assert_eq!(queued, 3);
+        assert_eq!(queued.parts, 3);
     }
 }

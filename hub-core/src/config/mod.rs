@@ -72,9 +72,9 @@ pub struct HubConfig {
     pub outbox_lifetime: Duration,
     /// Open outbox items per person; beyond that sends are refused.
     pub max_outbox_per_peer: u32,
-    /// Messages to one person within five minutes; further ones are queued. `None` for the network's own limit, 0 for
-    /// no limit. A network without such a limit keeps none.
-    pub sends_per_five_minutes: Option<u32>,
+    /// Messages to one person within five minutes; further ones are queued, and those of iLink programs are refused. 0:
+    /// the limit of the network's [rules](WindowRules), if it has one.
+    pub sends_per_five_minutes: u32,
     /// A webhook is switched off after failing everything for this long.
     pub disable_failing_after: Duration,
     /// Time for a poll that the network holds to end by itself at shutdown before it is cut: a cut poll can lose the
@@ -100,8 +100,9 @@ impl HubConfig {
     /// When bots on a network may write to people: its own rules, with the limit that is set here.
     pub fn window_rules(&self, network: &dyn Network) -> WindowRules {
         let mut rules = network.window_rules();
-        let set = |own| self.sends_per_five_minutes.unwrap_or(own);
-        rules.burst = rules.burst.map(set).filter(|burst| *burst > 0);
+        if self.sends_per_five_minutes > 0 {
+            rules.burst = Some(self.sends_per_five_minutes);
+        }
         rules
     }
 }
@@ -144,7 +145,7 @@ impl Default for HubConfig {
             max_ai_in_flight: 32,
             outbox_lifetime: DAY,
             max_outbox_per_peer: 200,
-            sends_per_five_minutes: None,
+            sends_per_five_minutes: 0,
             disable_failing_after: 5 * DAY,
             poll_grace: Duration::from_secs(4),
             max_sockets: 5_000,

@@ -77,6 +77,8 @@ struct Sending {
     paced: HashMap<OutboxId, Instant>,
     /// How often the network throttled each item that waits for it.
     throttled: HashMap<OutboxId, u32>,
+    /// Ends the pause of the throttled item of each of these people.
+    pauses: HashMap<String, Arc<Notify>>,
     /// Files that the network has and that wait to be sent.
     uploads: HashMap<OutboxId, CachedUpload>,
     /// How often the upload of each item's file failed.
@@ -147,10 +149,13 @@ impl Outbox {
     /// These people wrote: what waited for that may be sent.
     pub(super) fn wrote<'p>(&self, people: impl IntoIterator<Item = &'p str>) {
         let mut state = self.state();
-        if state.silent.is_empty() {
+        if state.silent.is_empty() && state.pauses.is_empty() {
             return;
         }
         for person in people {
+            if let Some(pause) = state.pauses.get(person) {
+                pause.notify_one();
+            }
             if state.silent.remove(person) {
                 state.turns.add(person);
                 self.ready.notify_one();
@@ -364,8 +369,10 @@ impl Outbox {
     fn token(&self, item: &OpenItem) -> Result<Option<Secret>> {
         let sealer = &self.ctx.sealer;
         let to = (self.bot.lease.bot_id, &*item.peer);
-        if let Some(chosen) = private::context_token(sealer, item.message_id, to, item.private.as_ref())? {
-            return Ok(Some(chosen));
+        let chosen = private::context_token(sealer, item.message_id, to, item.private.as_ref())?;
+        // The network refuses old permissions: a repeat has the person's newest one.
+        if chosen.is_some() && (item.attempts == 0 || item.context_token.is_none()) {
+            return Ok(chosen);
         }
         let Some(sealed) = &item.context_token else { return Ok(None) };
         sealer.open(&private::token_place(to.0, to.1), sealed).map(Some)

@@ -38,6 +38,8 @@ const EXPIRED_LOGIN_INTERVAL: Duration = Duration::from_secs(60 * 60);
 const NOTE_INTERVAL: Duration = Duration::from_secs(10);
 /// Empty answers that come at once, in a row, before the next poll waits: the network's hold does not work.
 const MAX_RUSHED_POLLS: u32 = 5;
+/// The reason of the status `degraded` of an account whose polls are answered with nothing at once.
+const HOLLOW: &str = "the network answers polls at once and with nothing; the login may have lapsed";
 /// An answer this fast was not held.
 const MIN_HOLD: Duration = Duration::from_millis(100);
 /// Longest wait of a poll for a crowded webhook, which is fast. The bot's other channels wait with it.
@@ -83,6 +85,8 @@ struct Poller {
     errors: u32,
     /// Polls in a row that returned empty at once.
     rushed: u32,
+    /// Of these, polls in a row without a cursor: the network's answer to a login that it does not know any more.
+    hollow: u32,
     last_answer: Instant,
     last_note: Option<Instant>,
     /// The failure that the bot's row shows; no answer has followed it.
@@ -110,6 +114,7 @@ pub(super) fn start(
         cursor,
         errors: 0,
         rushed: 0,
+        hollow: 0,
         last_answer: now,
         last_note: None,
         failure: None,
@@ -258,10 +263,16 @@ impl Poller {
     async fn slow_down(&mut self, asked: Instant, answer: &Result<Batch, NetworkError>) {
         let empty = answer.as_ref().is_ok_and(|batch| batch.messages.is_empty());
         if !empty || self.clock.instant().since(asked) >= MIN_HOLD {
-            self.rushed = 0;
+            (self.rushed, self.hollow) = (0, 0);
             return;
         }
         self.rushed += 1;
+        self.hollow =
+            if answer.as_ref().is_ok_and(|batch| batch.cursor.is_none()) { self.hollow + 1 } else { 0 };
+        if self.hollow == MAX_RUSHED_POLLS {
+            // The answer to an announcement may say that the login has expired.
+            self.announce_at = Some(self.clock.instant());
+        }
         if self.rushed >= MAX_RUSHED_POLLS {
             self.pause(SHORT_PAUSE).await;
         }
@@ -404,7 +415,9 @@ impl Poller {
 
     /// The status of a bot whose network answers.
     async fn answered(&self) {
-        if self.bot.suspect.load(Ordering::Relaxed) {
+        if self.hollow >= MAX_RUSHED_POLLS {
+            self.bot.set_status(BotStatus::Degraded, Some(HOLLOW)).await;
+        } else if self.bot.suspect.load(Ordering::Relaxed) {
             self.bot.set_status(BotStatus::Degraded, Some(SUSPECT)).await;
         } else {
             self.bot.set_status(BotStatus::Online, None).await;

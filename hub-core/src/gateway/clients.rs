@@ -11,7 +11,7 @@ use crate::{
     channels::Channels,
     error::{Error, Result},
     id::{BotId, ChannelId, IlinkClientId},
-    model::{channel::decode, revocation::Revoked, sinks::IlinkSettings, user::UserStatus},
+    model::{bot::BotStatus, channel::decode, revocation::Revoked, sinks::IlinkSettings, user::UserStatus},
     network::server::stamp,
     secret::{KeyMark, TokenKind, parse_token},
     store::ilink::{IlinkClient, IlinkClientRow},
@@ -36,6 +36,8 @@ pub struct Program {
     pub(super) wx_id: String,
     /// The person to whom the account belongs.
     pub(super) owner_user_id: String,
+    /// Whether the bot needs a new login: the network refuses each of its calls, and so does the gateway.
+    pub(super) is_bot_expired: bool,
     /// Signs cursors, context tokens and the like for this program alone.
     pub(super) key: stamp::Key,
 }
@@ -57,6 +59,7 @@ impl Program {
             given: row.client.given_seq,
             wx_id: row.wx_id.clone(),
             owner_user_id: row.owner_user_id.clone(),
+            is_bot_expired: row.bot_status == BotStatus::Expired,
             // Of the hash and not of the hub's key, which may be replaced while programs keep their cursors.
             key: Sha256::new()
                 .chain_update("ilink client\n")

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     access::Actor,
     audit::Action,
+    bots::{BotStatus, Bots, login_expired},
     channels::Channels,
     error::{Error, ErrorCode, Result},
     id::{ChannelId, IlinkClientId},
@@ -152,7 +153,7 @@ impl Gateway<'_> {
     ///
     /// # Errors
     /// As [`open_login`](Self::open_login); `NOT_FOUND` unless the channel is the actor's; `CONFLICT` when the channel or
-    /// its iLink sink is switched off, or has as many clients as it admits.
+    /// its iLink sink is switched off, or has as many clients as it admits, or when the bot needs a new login.
     pub async fn confirm_login(
         &self,
         actor: &Actor,
@@ -165,6 +166,10 @@ impl Gateway<'_> {
         if !(channel.enabled && channel.ilink.enabled) {
             return Err(Error::conflict("the channel admits no iLink clients")
                 .with_hint("switch on the channel and its iLink sink, then confirm again"));
+        }
+        if Bots::new(self.ctx).get(actor, bot_id).await?.status == BotStatus::Expired {
+            // The program would be refused at its first call.
+            return Err(login_expired());
         }
         let code = self.code(link_id)?;
         let (now, settings) = (self.ctx.store.now(), channel.ilink);

@@ -8,7 +8,7 @@
 //! | what | cap | at the cap |
 //! |---|---|---|
 //! | clients of a channel | `max_clients` of the sink, at most 20 | `CONFLICT` for the user who confirms another one |
-//! | polls of a client | 2 per node; messages go to the newer one | HTTP 429 |
+//! | polls of a client | 2 per node; messages go to the newer one | the oldest ends without messages |
 //! | polls of a node | [`max_polls`](crate::config::HubConfig::max_polls), with the other long polls | HTTP 429 |
 //! | logins that users have opened | 1,000, each for 2 minutes | `RATE_LIMITED` for the user who opens another one |
 //! | messages of one response | 50, 256 KiB of text | the rest is in the next one |
@@ -71,6 +71,11 @@ impl<'h> Gateway<'h> {
         (self.ctx.config.public_url.clone(), self.ctx.config.address("/c2c"))
     }
 
+    /// Whether a method and a path are a call; all others are 404.
+    pub fn serves(&self, method: &http::Method, path: &str) -> bool {
+        Endpoint::find(method, path).is_some()
+    }
+
     /// Whether a call needs the token of a program that is logged in.
     pub fn requires_login(&self, method: &http::Method, path: &str) -> bool {
         Endpoint::find(method, path).is_some_and(Endpoint::requires_login)
@@ -124,7 +129,8 @@ impl Backend for Channel<'_> {
     type Caller = Program;
 
     async fn authenticate(&self, _: &Call) -> Result<Program, Reply> {
-        self.program.clone().ok_or_else(Reply::expired)
+        let program = self.program.clone().ok_or_else(Reply::expired)?;
+        if program.is_bot_expired { Err(Reply::expired()) } else { Ok(program) }
     }
 
     /// The tokens that a client still holds do not matter: a login always creates a new one.

@@ -84,7 +84,11 @@ impl Rendering<'_> {
 
     fn file_item(&self, part: &MessageItem, file: &MediaRow) -> Map<String, Value> {
         let (param, key) = self.program.file_reference(file.id);
-        let media = json!({"encrypt_query_param": param, "aes_key": key.reference(), "encrypt_type": 1});
+        let mut url = self.ctx.config.address("/c2c/download");
+        url.query_pairs_mut().append_pair("encrypted_query_param", &param);
+        let media = json!({
+            "encrypt_query_param": param, "aes_key": key.reference(), "encrypt_type": 1, "full_url": url.as_str(),
+        });
         let size = u64::try_from(file.size).unwrap_or(0);
         let sealed = sealed_len(usize::try_from(file.size).unwrap_or(0));
         let (kind, name, content) = match part.kind {
@@ -96,8 +100,8 @@ impl Rendering<'_> {
             MessageKind::Voice => {
                 let text = part.text.as_deref().unwrap_or_default();
                 let voice = json!({
-                    "media": media, "encode_type": 6, "playtime": part.duration_ms.unwrap_or(0), "size": size,
-                    "text": text,
+                    "media": media, "encode_type": 6, "bits_per_sample": 16, "sample_rate": 24_000,
+                    "playtime": part.duration_ms.unwrap_or(0), "size": size, "text": text,
                 });
                 (3, "voice_item", voice)
             }

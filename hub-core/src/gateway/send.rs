@@ -14,6 +14,8 @@ use crate::{
 
 /// How long a typing ticket is valid.
 const TICKET_LIFE: Duration = Duration::from_secs(600);
+/// `message_state` of a text of which more follows.
+const GENERATING: u64 = 1;
 
 impl Gateway<'_> {
     /// Accepts a message into the outbox. A repeated `client_id` has the first response again.
@@ -24,6 +26,11 @@ impl Gateway<'_> {
         }
         if !stamp::context_token_fits(&program.key, &program.wx_id, send.to, send.context_token) {
             return Err(Reply::refuse(-2, "prepare failed"));
+        }
+        // A text that is still being generated. The finished one follows under the same `client_id`, and is what the person
+        // gets: on a phone, further texts under a known `client_id` are never shown.
+        if send.msg.get("message_state").and_then(serde_json::Value::as_u64) == Some(GENERATING) {
+            return Ok(Reply::done());
         }
         let mut new = NewSend { to_user_id: Some(send.to.to_owned()), ..NewSend::default() };
         match &send.item {

@@ -47,22 +47,18 @@ struct Page {
 }
 
 impl Gateway<'_> {
-    /// Waits for what follows a cursor, which acknowledges everything before it; without a cursor for what the
-    /// program has not acknowledged.
+    /// Waits for what follows a cursor, which acknowledges everything before it; without a cursor, and with one that was
+    /// not issued to this program, for what the program has not acknowledged. Programs keep their cursor when they log in
+    /// again or move to another hub, and none of them drops it when it is refused.
     pub(super) async fn updates(&self, program: &Program, cursor: &str, stop: &CancellationToken) -> Answer {
-        let position = match cursor {
-            "" => program.acked,
-            cursor => {
-                position_of(program, cursor).ok_or_else(|| Reply::refuse(-2, "invalid get_updates_buf"))?
-            }
-        };
+        let position = position_of(program, cursor).unwrap_or(program.acked);
         let busy = |error: Error| match error.code() {
             ErrorCode::RateLimited => {
                 Reply { status: http::StatusCode::TOO_MANY_REQUESTS, ..refusal(&error) }
             }
             _ => refusal(&error),
         };
-        let poll = self.ctx.node.ilink_polls.begin(program.id).map_err(busy)?;
+        let poll = self.ctx.node.ilink_polls.begin(program.id);
         let mut listener =
             Channels::new(self.ctx).listen_ilink(&program.client, position).await.map_err(busy)?;
         let failed = |error| refusal(&error);
@@ -83,7 +79,7 @@ impl Gateway<'_> {
                     self.advance(program, 0, position, page.new).await.map_err(failed)?;
                     return Ok(response(program, &page.messages, position));
                 }
-            } else if !wait(&mut listener, self.ctx.clock.sleep_until(until), stop).await {
+            } else if !wait(&mut listener, self.ctx.clock.sleep_until(until), stop, &poll.replaced).await {
                 return Ok(response(program, &[], position));
             }
         }
@@ -161,12 +157,18 @@ fn quote_of(row: &LogRow) -> Result<Option<Quote>> {
 }
 
 /// Waits until there may be something new; `false` when the poll is to end.
-async fn wait(listener: &mut Listener, until: impl Future<Output = ()>, stop: &CancellationToken) -> bool {
+async fn wait(
+    listener: &mut Listener,
+    until: impl Future<Output = ()>,
+    stop: &CancellationToken,
+    replaced: &CancellationToken,
+) -> bool {
     tokio::select! {
         biased;
         () = listener.changed() => true,
         () = until => false,
         () = stop.cancelled() => false,
+        () = replaced.cancelled() => false,
     }
 }
 

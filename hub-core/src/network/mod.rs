@@ -138,6 +138,12 @@ pub trait Network: fmt::Debug + Send + Sync + 'static {
         let _ = format;
         vec![text.to_owned()]
     }
+
+    /// As [`split_text`](Self::split_text), for a caller that cuts its texts itself: the parts are as long as the network
+    /// permits.
+    fn split_long_text(&self, text: &str, format: TextFormat) -> Vec<String> {
+        self.split_text(text, format)
+    }
 }
 
 /// The calls on behalf of one logged-in account. Methods may run at the same time.

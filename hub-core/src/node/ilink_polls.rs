@@ -1,15 +1,18 @@
 //! Polls of the clients of iLink sinks on this node. Of two polls of one client, messages go to the newer one; the older
-//! one is held until its time is over.
+//! one is held until its time is over, or until a third one ends it: clients that restart, or that give up early, leave
+//! polls behind.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{error::Result, id::IlinkClientId, node::places::too_many};
+use tokio_util::sync::CancellationToken;
+
+use crate::id::IlinkClientId;
 
 /// Polls of one client at the same time.
-const MAX_POLLS: u32 = 2;
+const MAX_POLLS: usize = 2;
 
 /// The polls of one node; clones share them.
 #[derive(Debug, Clone, Default)]
@@ -18,7 +21,8 @@ pub struct IlinkPolls(Arc<Mutex<HashMap<IlinkClientId, Held>>>);
 /// The polls of one client.
 #[derive(Debug, Default)]
 struct Held {
-    count: u32,
+    /// The oldest first.
+    polls: VecDeque<(u64, CancellationToken)>,
     newest: u64,
 }
 
@@ -28,22 +32,24 @@ pub(crate) struct HeldPoll {
     polls: IlinkPolls,
     client: IlinkClientId,
     number: u64,
+    /// Cancelled when newer polls have taken its place.
+    pub(crate) replaced: CancellationToken,
 }
 
 impl IlinkPolls {
-    /// Begins a poll, which is the newest from then on.
-    ///
-    /// # Errors
-    /// `RATE_LIMITED` when the client has two.
-    pub(crate) fn begin(&self, client: IlinkClientId) -> Result<HeldPoll> {
+    /// Begins a poll, which is the newest from then on, and ends the oldest one if the client has two.
+    pub(crate) fn begin(&self, client: IlinkClientId) -> HeldPoll {
         let mut polls = self.lock();
         let held = polls.entry(client).or_default();
-        if held.count >= MAX_POLLS {
-            return Err(too_many("polls of this client"));
+        if held.polls.len() >= MAX_POLLS
+            && let Some((_, oldest)) = held.polls.pop_front()
+        {
+            oldest.cancel();
         }
-        held.count += 1;
         held.newest += 1;
-        Ok(HeldPoll { polls: self.clone(), client, number: held.newest })
+        let replaced = CancellationToken::new();
+        held.polls.push_back((held.newest, replaced.clone()));
+        HeldPoll { polls: self.clone(), client, number: held.newest, replaced }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<IlinkClientId, Held>> {
@@ -62,8 +68,8 @@ impl Drop for HeldPoll {
     fn drop(&mut self) {
         let mut polls = self.polls.lock();
         if let Some(held) = polls.get_mut(&self.client) {
-            held.count -= 1;
-            if held.count == 0 {
+            held.polls.retain(|(number, _)| *number != self.number);
+            if held.polls.is_empty() {
                 polls.remove(&self.client);
             }
         }
@@ -75,21 +81,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newer_of_two_polls_counts_and_a_third_is_refused() {
+    fn the_newer_of_two_polls_counts_and_a_third_ends_the_oldest() {
         let (polls, client) = (IlinkPolls::default(), IlinkClientId::from_u128(1));
-        let first = polls.begin(client).unwrap();
+        let first = polls.begin(client);
         assert!(first.is_newest());
-        let second = polls.begin(client).unwrap();
+        let second = polls.begin(client);
         assert!(!first.is_newest() && second.is_newest());
-        assert!(polls.begin(client).is_err());
-        assert!(
-            polls.begin(IlinkClientId::from_u128(2)).unwrap().is_newest(),
-            "another client's count apart"
-        );
-        drop(first);
-        let third = polls.begin(client).unwrap();
+        assert!(!first.replaced.is_cancelled(), "it is held");
+        let third = polls.begin(client);
+        assert!(first.replaced.is_cancelled() && !second.replaced.is_cancelled());
         assert!(!second.is_newest() && third.is_newest());
-        drop((second, third));
+        let other = polls.begin(IlinkClientId::from_u128(2));
+        assert!(other.is_newest() && third.is_newest(), "another client's count apart");
+        drop(first);
+        let fourth = polls.begin(client);
+        assert!(second.replaced.is_cancelled() && !third.replaced.is_cancelled());
+        assert!(!third.is_newest() && fourth.is_newest());
+        drop((second, third, fourth, other));
         assert!(polls.lock().is_empty(), "nothing is kept of clients without polls");
     }
 }

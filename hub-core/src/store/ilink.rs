@@ -8,7 +8,7 @@ use super::conn::{Conn, sql};
 use crate::{
     error::Result,
     id::{BotId, ChannelId, IlinkClientId, MessageId, TraceId, UserId},
-    model::user::UserStatus,
+    model::{bot::BotStatus, user::UserStatus},
     secret::TokenHash,
     text::json,
     time::Timestamp,
@@ -92,6 +92,8 @@ pub struct IlinkClientRow {
     pub wx_id: String,
     /// The person to whom the account belongs.
     pub owner_user_id: String,
+    /// Status of the bot.
+    pub bot_status: BotStatus,
     /// The bot's owner.
     pub owner_id: UserId,
     /// Status of the owner.
@@ -103,7 +105,7 @@ macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT i.id, i.ip, i.user_agent, i.acked_seq, i.given_seq, i.created_at, i.last_used_at, i.token_hash,
-                i.channel_id, c.enabled, c.ilink, b.id AS bot_id, b.wx_id, b.owner_user_id, b.owner_id,
+                i.channel_id, c.enabled, c.ilink, b.id AS bot_id, b.wx_id, b.owner_user_id, b.status AS bot_status, b.owner_id,
                 u.status AS owner_status
              FROM ilink_clients i JOIN channels c ON c.id = i.channel_id JOIN bots b ON b.id = c.bot_id
              JOIN users u ON u.id = b.owner_id ",

@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use hub_macros::FromRow;
+
 use super::{
     conn::{Conn, sql},
     deliveries::Finished,
@@ -80,6 +82,16 @@ impl NewPart {
     }
 }
 
+/// Parts that wait for a send to one person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
+pub struct Queued {
+    /// How many.
+    #[row(number)]
+    pub parts: u32,
+    /// The latest time at which one of them may be tried; `None` without parts.
+    pub due_at: Option<Timestamp>,
+}
+
 /// Statements about the outbox, on a lent connection.
 #[derive(Debug)]
 pub struct Outbox<'c>(pub(super) Conn<'c>);
@@ -150,16 +162,15 @@ impl Outbox<'_> {
         )
     }
 
-    /// How many parts wait for a send to one person. The part that is being sent is not among them: its send
-    /// is counted in the person's window.
-    pub async fn queued_parts(&mut self, bot_id: BotId, peer: &str) -> Result<u32> {
-        let count: i64 = sql!(self.0, value:
+    /// What waits for a send to one person. The part that is being sent is not part of it: its send is counted in the
+    /// person's window.
+    pub async fn queued_parts(&mut self, bot_id: BotId, peer: &str) -> Result<Queued> {
+        sql!(self.0, one:
             // SQLite uses the index of open items only for its own condition.
-            "SELECT COUNT(*) FROM outbox WHERE bot_id = $1 AND peer = $2 AND state IN ('queued', 'sending')
-            AND state = 'queued'";
+            "SELECT COUNT(*) AS parts, MAX(due_at) AS due_at FROM outbox
+            WHERE bot_id = $1 AND peer = $2 AND state IN ('queued', 'sending') AND state = 'queued'";
             bot_id, peer
-        )?;
-        Ok(u32::try_from(count).unwrap_or(u32::MAX))
+        )
     }
 }
 

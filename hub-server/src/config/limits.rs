@@ -20,8 +20,8 @@ pub(super) fn hub(reader: &mut Reader, development: bool) -> HubConfig {
     hub.max_polls = reader.value("max_polls", read_connections);
     hub.max_polls_per_channel = reader.value("max_polls_per_channel", read_connections);
     hub.max_bots_per_user = reader.value("max_bots_per_user", read_bots);
-    let sends = reader.number("sends_per_five_minutes", "a number of messages, 0 for no limit");
-    hub.sends_per_five_minutes = Some(sends);
+    hub.sends_per_five_minutes =
+        reader.number("sends_per_five_minutes", "a number of messages, 0 for no limit");
     hub.providers = read_providers(reader);
     amounts(reader, &mut hub);
     times(reader, &mut hub);

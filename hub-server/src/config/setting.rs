@@ -164,7 +164,7 @@ pub const SETTINGS: &[Setting] = &[
     plain(
         "sends_per_five_minutes",
         "COUNT",
-        "Maximum messages per recipient and five minutes; further ones are queued; 0: no limit",
+        "Maximum messages per recipient and five minutes; further ones are queued; 0: the network decides",
     ),
     plain("rate_default", "PER_MINUTE", "Requests per minute and valid credential, otherwise per address"),
     plain("rate_sends", "PER_MINUTE", "Sends and typing indicators per minute and channel key"),

@@ -26,6 +26,7 @@ use poem::{
     web::{LocalAddr, RemoteAddr},
 };
 use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     Shared,
@@ -137,7 +138,10 @@ impl<E: Endpoint<Output = Response> + 'static> Conversation<E> {
             self.endpoint.get_response(request).await
         } else {
             // A task of its own: hyper drops what it waits for when the client goes away, and a change that was begun
-            // is to be finished.
+            // is to be finished. What only waits can end with the client.
+            let gone = CancellationToken::new();
+            request.set_data(ClientGone(gone.clone()));
+            let _gone = gone.drop_guard();
             let endpoint = Arc::clone(&self.endpoint);
             let asked =
                 self.shared.tasks.spawn("http request", async move { endpoint.get_response(request).await });
@@ -158,6 +162,11 @@ impl<E: Endpoint<Output = Response> + 'static> Conversation<E> {
         refusal.answer(&self.shared.request_id())
     }
 }
+
+/// Is cancelled when the client of a request has gone, and when its response is complete. Requests with effects outlive
+/// their clients; a handler that waits for something that only the client wants ends with this.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientGone(pub(crate) CancellationToken);
 
 /// The body of a response; while it exists, the client may be silent.
 struct Answer {

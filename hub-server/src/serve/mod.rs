@@ -34,6 +34,7 @@ mod tests;
 pub mod websocket;
 mod wire;
 
+pub(crate) use connection::ClientGone;
 use gate::{Gate, Reserve};
 pub use limits::{MAX_HEADERS, ServeLimits, descriptors};
 pub use pace::PaceLimits;

@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::Notify;
+
 use super::{MAX_REMEMBERED, Next, Outbox, SUSPECT};
 use crate::{
     bots::BotStatus,
@@ -32,7 +34,7 @@ const NOT_SENT_PAUSE: Duration = Duration::from_secs(30);
 const UNKNOWN_PAUSE: Duration = Duration::from_secs(5);
 /// First pause after the network throttles; doubles up to the second.
 const THROTTLE_PAUSE: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
-/// Throttled attempts before an item fails.
+/// Throttled attempts before the person's window counts as closed.
 const MAX_THROTTLED: u32 = 5;
 /// Unconfirmed sends in a row, where ids were seen before, that make an account suspect.
 const MAX_UNCONFIRMED: u32 = 3;
@@ -66,13 +68,7 @@ impl Outbox {
                 self.settle(item, started, ItemState::Failed, now, Some(&reason), |_| {}).await?;
                 Ok(Next::Continue)
             }
-            SendOutcome::WindowClosed(reason) => {
-                self.settle(item, started, ItemState::Queued, now, Some(&reason), |s| {
-                    s.close_window = Some(reason.clone());
-                })
-                .await?;
-                Ok(Next::Wait)
-            }
+            SendOutcome::WindowClosed(reason) => self.close_window(item, started, reason, |_| {}).await,
             SendOutcome::LoginExpired(reason) => {
                 // Seen for old permissions while the login is valid: a poll shows which.
                 self.settle(item, started, ItemState::Queued, now, Some(&reason), |s| {
@@ -85,12 +81,12 @@ impl Outbox {
             SendOutcome::Throttled { message, retry_after } => {
                 let times = self.count_throttled(item);
                 if times >= MAX_THROTTLED {
-                    self.settle(item, started, ItemState::Failed, now, Some(&message), |_| {}).await?;
-                    return Ok(Next::Continue);
+                    // What was taken for a limit may as well be a window that is over: no text tells which.
+                    return self.close_window(item, started, message, |s| s.uncount = true).await;
                 }
                 let pause = (THROTTLE_PAUSE.0 * 2_u32.pow(times - 1)).min(THROTTLE_PAUSE.1);
-                self.postpone(item, started, pause.max(retry_after.unwrap_or_default()), &message, |_| {})
-                    .await
+                let pause = pause.max(retry_after.unwrap_or_default());
+                self.postpone(item, started, pause, &message, |s| s.uncount = true).await
             }
             SendOutcome::NotSent(message) => {
                 let tries = usize::try_from(item.attempts).unwrap_or(usize::MAX);
@@ -108,7 +104,25 @@ impl Outbox {
         }
     }
 
-    /// Postpones the item, and with it the person's other items.
+    /// Closes the person's window: the item and those after it wait until the person writes.
+    async fn close_window(
+        &self,
+        item: &OpenItem,
+        started: Timestamp,
+        reason: String,
+        more: impl FnOnce(&mut Settled),
+    ) -> Result<Next> {
+        let (now, told) = (self.ctx.store.now(), Closed::ByNetwork(reason.clone()).to_string());
+        self.settle(item, started, ItemState::Queued, now, Some(&told), |s| {
+            s.close_window = Some(reason);
+            more(s);
+        })
+        .await?;
+        Ok(Next::Wait)
+    }
+
+    /// Postpones the item, and with it the person's other items. If the network throttles it, a message of the person
+    /// ends the pause: it brings a new permission.
     pub(super) async fn postpone(
         &self,
         item: &OpenItem,
@@ -123,15 +137,49 @@ impl Outbox {
             more(s);
         })
         .await?;
-        let (bot, clock, person) = (Arc::clone(&self.bot), self.ctx.clock.clone(), item.peer.clone());
-        self.bot.tasks.spawn("send later", async move {
-            tokio::select! {
-                biased;
-                () = clock.sleep(pause) => if let Some(outbox) = bot.outbox() { outbox.look_at([&*person]) },
-                () = bot.tasks.stop_token().cancelled() => {}
+        let wrote = Arc::new(Notify::new());
+        let is_throttled = {
+            let mut state = self.state();
+            let is_throttled = state.throttled.contains_key(&item.id);
+            if is_throttled {
+                state.pauses.insert(item.peer.clone(), Arc::clone(&wrote));
             }
+            is_throttled
+        };
+        let (bot, clock) = (Arc::clone(&self.bot), self.ctx.clock.clone());
+        let item = OpenItem { attempts: item.attempts + 1, state: ItemState::Queued, ..item.clone() };
+        self.bot.tasks.spawn("send later", async move {
+            let is_early = tokio::select! {
+                biased;
+                () = clock.sleep(pause) => false,
+                () = wrote.notified() => true,
+                () = bot.tasks.stop_token().cancelled() => return,
+            };
+            let Some(outbox) = bot.outbox() else { return };
+            if is_throttled {
+                outbox.end_pause(&item, &wrote, is_early).await;
+            }
+            outbox.look_at([&*item.peer]);
         });
         Ok(Next::Wait)
+    }
+
+    /// Ends the pause of a throttled item. If the person wrote meanwhile, it is due now and not throttled so far.
+    async fn end_pause(&self, item: &OpenItem, wrote: &Arc<Notify>, is_early: bool) {
+        {
+            let mut state = self.state();
+            if state.pauses.get(&item.peer).is_some_and(|pause| Arc::ptr_eq(pause, wrote)) {
+                state.pauses.remove(&item.peer);
+            }
+            if is_early {
+                state.throttled.remove(&item.id);
+            }
+        }
+        if is_early
+            && let Err(error) = self.note_waiting(item, "this person wrote: it is sent now", None).await
+        {
+            self.bot.report("a pause could not be ended", &error);
+        }
     }
 
     /// Stores why a person's items wait and until when, once for each such time.
@@ -210,6 +258,7 @@ impl Outbox {
     ) -> Result<bool> {
         if state != ItemState::Queued {
             self.forget_upload(item);
+            self.state().throttled.remove(&item.id);
         }
         let mut settled = Settled {
             id: item.id,

@@ -107,16 +107,21 @@ impl Connection for Account {
 
     async fn send(&self, outgoing: &Outgoing) -> SendOutcome {
         let Chat { world, clock } = &self.chat;
-        let (taken, delay) = {
+        let (taken, refused, delay) = {
             let mut world = world.lock();
-            let taken = !(world.faults.network && world.chance(6));
+            // Now and then so often that the hub takes the window for closed.
+            let refused = world.faults.network && world.chance(4);
+            let taken = !refused && !(world.faults.network && world.chance(6));
             if taken {
                 world.send(self.bot, outgoing);
             }
-            (taken, Duration::from_millis(world.below(400)))
+            (taken, refused, Duration::from_millis(world.below(400)))
         };
         clock.sleep(delay).await;
         let world = world.lock();
+        if refused {
+            return SendOutcome::Throttled { message: "rate limited".to_owned(), retry_after: None };
+        }
         if !taken {
             return SendOutcome::NotSent("no connection".to_owned());
         }

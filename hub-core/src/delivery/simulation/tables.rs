@@ -327,7 +327,9 @@ impl Item {
 
     /// Whether its reason says that the person has to write.
     pub fn waits_for_person(&self) -> bool {
-        self.open.last_error.as_ref().is_some_and(|reason| reason.ends_with("they have to write again"))
+        self.open.last_error.as_ref().is_some_and(|reason| {
+            reason.ends_with("they have to write again") || reason.contains("until this person writes again")
+        })
     }
 }
 

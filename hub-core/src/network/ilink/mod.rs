@@ -127,7 +127,7 @@ impl Default for IlinkConfig {
                 // Half an hour short of the 24 hours that are known.
                 age: Some(Duration::from_secs(23 * 3600 + 30 * 60)),
                 sends: Some(10),
-                burst: Some(12),
+                burst: None,
                 gap: Duration::from_millis(300),
             },
         }
@@ -210,11 +210,18 @@ impl Network for IlinkNetwork {
 
     /// Markdown is filtered first, unless nothing would be left; a blank text has no parts.
     fn split_text(&self, text: &str, format: TextFormat) -> Vec<String> {
-        let limit = self.transport.config().text_limit;
-        let filtered = (format == TextFormat::Markdown).then(|| markdown::filter(text));
-        let shown = filtered.as_deref().filter(|shown| !shown.trim().is_empty()).unwrap_or(text);
-        text::split(shown, limit)
+        split(text, format, self.transport.config().text_limit)
     }
+
+    fn split_long_text(&self, text: &str, format: TextFormat) -> Vec<String> {
+        split(text, format, TEXT_LIMITS[1])
+    }
+}
+
+fn split(text: &str, format: TextFormat, limit: usize) -> Vec<String> {
+    let filtered = (format == TextFormat::Markdown).then(|| markdown::filter(text));
+    let shown = filtered.as_deref().filter(|shown| !shown.trim().is_empty()).unwrap_or(text);
+    text::split(shown, limit)
 }
 
 #[cfg(test)]

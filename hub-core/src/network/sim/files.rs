@@ -5,6 +5,7 @@ use bytes::Bytes;
 use data_encoding::{BASE64, HEXLOWER};
 use md5::{Digest, Md5};
 use serde_json::{Map, Value, json};
+use url::form_urlencoded::byte_serialize;
 
 use super::{
     cdn::Permit,
@@ -17,6 +18,16 @@ use crate::{
         server::text_of,
     },
 };
+
+/// Where files are downloaded.
+const DOWNLOAD: &str = "/c2c/download";
+
+/// Completes the URLs of files in JSON with the base under which the client reached the simulator.
+pub(super) fn complete_urls(json: &str, base: &str) -> String {
+    // Within a text of JSON the quotes would be escaped.
+    let (short, begin) = (format!(r#""full_url":"{DOWNLOAD}?"#), r#""full_url":"#);
+    json.replace(&short, &format!(r#"{begin}"{base}{DOWNLOAD}?"#))
+}
 
 /// Largest file that is taken, in bytes.
 const MAX_FILE: usize = 200 << 20;
@@ -35,10 +46,14 @@ pub struct StoredFile {
 }
 
 impl StoredFile {
-    /// The field `media` of an item, with the key in form B.
+    /// The field `media` of an item, with the key in form B. A poll is answered with the whole URL.
     pub fn reference(&self) -> Value {
         let key = BASE64.encode(self.key.as_bytes());
-        json!({"encrypt_query_param": self.param, "aes_key": key, "encrypt_type": 1})
+        let param: String = byte_serialize(self.param.as_bytes()).collect();
+        json!({
+            "encrypt_query_param": self.param, "aes_key": key, "encrypt_type": 1,
+            "full_url": format!("{DOWNLOAD}?encrypted_query_param={param}"),
+        })
     }
 
     /// An image, with its key in both places.

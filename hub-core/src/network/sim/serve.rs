@@ -12,6 +12,7 @@ use super::{
     control::{CONTROL, MAX_CONTROL_BODY},
     distort,
     faults::{Action, Fault, Stage},
+    files,
     host::base_url,
     outbound::Shadow,
     qr,
@@ -43,7 +44,13 @@ impl Simulator {
                 action => return distort::distort(&action, &call, Reply::done()),
             }
         }
-        let reply = self.dispatch(&call, shadow).await;
+        let mut reply = self.dispatch(&call, shadow).await;
+        if call.endpoint == Endpoint::GetUpdates
+            && let Ok(json) = std::str::from_utf8(&reply.body)
+            && json.contains("full_url")
+        {
+            reply.body = files::complete_urls(json, &call.base).into();
+        }
         // Answers are read again only when there is a reason to.
         if !self.act(|world, _| world.faults.any_late()) {
             return Ok(reply);
