@@ -5,6 +5,7 @@ mod board;
 mod compose;
 mod drill;
 mod health;
+mod hosted_postgres;
 mod lost_key;
 mod monitoring;
 mod nightly;

@@ -8,3 +8,4 @@ mod generated;
 mod stage;
 mod together;
 mod unfiltered;
+mod web;

@@ -14,10 +14,13 @@ use hub_core::{
 };
 
 use hub_server::{
+    banner::public_url,
     boot::{ilink_config, sim_config},
     config::{Config, Origin, Problems, SETTINGS, Sources},
     running,
 };
+
+use url::Url;
 
 use crate::{
     args::LocalArgs,
@@ -107,9 +110,7 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
     let simulator = format!("http://{}", settings.sim_listen).parse().map_err(Error::internal)?;
     let simulator = settings.sim_url.as_ref().unwrap_or(&simulator);
     let mut config = settings.hub.clone();
-    if let Some(url) = &settings.public_url {
-        config.public_url = url.clone();
-    }
+    config.public_url = address(&settings);
     let mut builder = Hub::builder()
         .config(config)
         .store(settings.store.clone())
@@ -130,6 +131,11 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
     }
     let is_ready = how == Open::Existing || is_current(&settings.store).await?;
     Ok(if is_ready { builder.open_existing().await? } else { builder.open().await? })
+}
+
+/// The address for users: that of the server which runs on the data directory, or else the one that it would have.
+pub fn address(settings: &Config) -> Url {
+    running::public_url(&settings.data_dir).unwrap_or_else(|| public_url(settings, &settings.listen))
 }
 
 /// Whether a database exists and needs no migration: it can be used while a server runs on it.

@@ -29,6 +29,18 @@ pub fn default_path(variable: impl Fn(&str) -> Option<String>) -> PathBuf {
     data_home.map_or_else(|| "/var/lib/hub".into(), |path| path.join("hub"))
 }
 
+/// A path of a setting. No shell reads a setting, so `~` and variables would become names of folders.
+///
+/// # Errors
+/// Half a sentence that follows the text.
+pub fn path(text: &str) -> std::result::Result<PathBuf, String> {
+    let first = text.trim_start_matches('/');
+    match first.chars().next() {
+        Some(sign @ ('~' | '$')) => Err(format!("must be the whole path: only a shell replaces {sign}")),
+        _ => Ok(text.into()),
+    }
+}
+
 /// The database file of a folder.
 pub fn database(folder: &Path) -> PathBuf {
     folder.join("hub.db")

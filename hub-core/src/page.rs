@@ -27,7 +27,7 @@ impl Default for PageRequest {
 
 impl PageRequest {
     /// Reads `limit` and `cursor` as a caller gave them. `list` names the list and its filters: a cursor of
-    /// another list, or of the same list with other filters, is refused.
+    /// another list, or of the same list with other filters, is refused; an empty one is the first page.
     ///
     /// # Errors
     /// `INVALID_PARAMS` on a limit outside 1..=200 or a cursor that is not ours.
@@ -36,7 +36,8 @@ impl PageRequest {
         if !(1..=MAX_LIMIT).contains(&limit) {
             return Err(Error::invalid("limit", "must be between 1 and 200"));
         }
-        let after = cursor.map(|cursor| decode(list, cursor)).transpose()?;
+        let after =
+            cursor.filter(|cursor| !cursor.is_empty()).map(|cursor| decode(list, cursor)).transpose()?;
         Ok(Self { limit, after })
     }
 
@@ -236,6 +237,8 @@ mod tests {
         {
             assert!(decode(list, text).is_err(), "{list} {text}");
         }
+        assert_eq!(PageRequest::parse("l", None, Some("")).unwrap().after(), None);
+        assert!(PageRequest::parse("l", None, Some(" ")).is_err());
         assert!(PageRequest::parse("l", Some(0), None).is_err());
         assert!(PageRequest::parse("l", Some(201), None).is_err());
     }

@@ -98,8 +98,8 @@ pub async fn open(config: &Config, public_url: &Url, own_listeners: Vec<SocketAd
     // The database and the key may be what a restore was about to replace.
     backup::settle(&config.data_dir)?;
     let hub = builder.open().await?;
-    let mark = running::announce(&config.data_dir, &egress).unwrap_or_else(|error| {
-        tracing::warn!(%error, "the data folder cannot be written; programs on the same files do not know the rules of this server");
+    let mark = running::announce(&config.data_dir, &egress, public_url).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the data folder cannot be written; programs on the same files do not know the address and the rules of this server");
         None
     });
     if let Some(simulated) = &mut simulated {

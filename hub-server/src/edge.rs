@@ -17,6 +17,7 @@ use crate::{
     appearance::Appearance,
     body_cap, console,
     credentials::Presented,
+    empty_parameters,
     envelope::{ApiError, Refusal},
     files, gateway,
     headers::{REQUEST_ID, RequestId, check_text, set_headers},
@@ -63,6 +64,7 @@ impl<E: Endpoint> Endpoint for Edge<E> {
         let started = Stopwatch::start();
         let id = self.request_id(&request);
         let is_older = older_paths::rewrite(&mut request);
+        empty_parameters::remove(&mut request);
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         request.set_data(id.clone());
         if method == Method::HEAD {

@@ -20,6 +20,7 @@ mod docs;
 mod edge;
 #[cfg(test)]
 mod edge_tests;
+mod empty_parameters;
 pub mod envelope;
 mod files;
 mod gateway;

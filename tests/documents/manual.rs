@@ -165,3 +165,46 @@ async fn the_code_of_the_manual_runs_and_does_what_its_comments_say() {
         assert_eq!((answered.error, answered.replies.len()), (None, replies));
     }
 }
+
+/// Globals of the language, which neither the manual nor the types list.
+const LANGUAGE: &str = "AggregateError Array ArrayBuffer AsyncDisposableStack BigInt BigInt64Array BigUint64Array Boolean DataView Date DisposableStack Error EvalError \
+    Float16Array Float32Array Float64Array Infinity Int16Array Int32Array Int8Array InternalError Iterator JSON Map Math NaN Number \
+    Object Promise Proxy RangeError ReferenceError Reflect RegExp Set String SuppressedError Symbol SyntaxError TypeError URIError \
+    Uint16Array Uint32Array Uint8Array Uint8ClampedArray WeakMap WeakSet decodeURI decodeURIComponent encodeURI encodeURIComponent \
+    escape globalThis isFinite isNaN parseFloat parseInt undefined unescape";
+
+#[tokio::test]
+async fn the_manual_and_the_types_have_the_globals_of_the_sandbox() {
+    let worker = WorkerProgram::Path(PathBuf::from(env!("CARGO_BIN_EXE_sandbox-worker")));
+    let sandbox = Sandbox::new(SandboxConfig::of(worker), Clock::system());
+    let run = DebugRun {
+        script: "function onRequest(ctx) { ctx.state = Object.getOwnPropertyNames(globalThis) }".to_owned(),
+        message: sample_message("", "u", "Ada", 0),
+        request: None,
+        url: SAMPLE_URL.to_owned(),
+        response: None,
+        state: None,
+    };
+    let ran = debug(&sandbox, "manual", run, &Manifest::default()).await.unwrap();
+    let mut globals: BTreeSet<String> = serde_json::from_str(ran.state.unwrap().get()).unwrap();
+    for name in LANGUAGE.split_whitespace() {
+        assert!(globals.remove(name), "the language has no {name}");
+    }
+    let table = rows(&read(MANUAL), "## What there is");
+    let listed: BTreeSet<String> = table.iter().flat_map(|row| code(&row[0])).collect();
+    assert_eq!(listed, globals);
+    let types = read("hub-cli/src/commands/plugins/plugin.d.ts");
+    let declared = types.lines().filter_map(|line| {
+        let (kind, rest) = line.strip_prefix("declare ")?.split_once(' ')?;
+        assert!(["function", "class", "const"].contains(&kind), "{line}");
+        rest.split(|c: char| !c.is_ascii_alphanumeric()).next().map(str::to_owned)
+    });
+    assert_eq!(declared.collect::<BTreeSet<String>>(), globals);
+    // What the manual says is left out.
+    let manual = read(MANUAL);
+    let (_, section) = manual.split_once("## What there is").unwrap();
+    let (left_out, _) = section.split_once("and these globals").unwrap();
+    for name in code(left_out) {
+        assert!(!LANGUAGE.split_whitespace().any(|known| known == name), "{name}");
+    }
+}

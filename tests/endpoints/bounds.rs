@@ -111,3 +111,48 @@ fn text(name: &str, length: usize) -> String {
     let letters: Vec<char> = "号角在黑暗中独奏直到天亮也没有人听见它的声音".chars().collect();
     (0..length).map(|n| letters[(n * n + n / 7) % letters.len()]).collect()
 }
+
+/// Generated clients send every parameter, and nothing for those that their caller left out.
+#[tokio::test]
+async fn empty_parameters_of_a_query_are_as_if_they_were_absent() {
+    let stage = Stage::new().await;
+    let (mut tried, mut lists) = (0, 0);
+    for operation in operations().into_iter().filter(|operation| operation.method == "GET") {
+        let described = operation.described["parameters"].as_array().cloned().unwrap_or_default();
+        let optional = described.iter().filter(|one| one["in"] == "query" && one["required"] != true);
+        let names: Vec<&str> = optional.filter_map(|one| one["name"].as_str()).collect();
+        let path = stage.path(&operation);
+        let all = &stage.credentials;
+        let (header, value) = if operation.is_for_channels() {
+            ("X-API-Key", all.channel_key.clone())
+        } else if operation.is_for_whole_apps() {
+            ("Authorization", format!("Bearer {}", all.app_secret))
+        } else if operation.is_for_apps() {
+            ("Authorization", format!("Bearer {}", all.app_token))
+        } else if operation.is_administration() {
+            ("Cookie", format!("session={}", all.admin))
+        } else {
+            ("Cookie", format!("session={}", stage.ada))
+        };
+        let get = async |query: &str| {
+            let separator = if path.contains('?') { '&' } else { '?' };
+            let path = if query.is_empty() { path.clone() } else { format!("{path}{separator}{query}") };
+            stage.ask(&operation, &path, |request| request.header(header, &value)).await
+        };
+        // A poll waits for what does not come.
+        let waits = if names.contains(&"timeout") { "timeout=0" } else { "" };
+        let plain = get(waits).await;
+        if names.is_empty() || !(200..300).contains(&plain.status) {
+            continue;
+        }
+        for name in names.iter().filter(|name| **name != "timeout") {
+            for empty in [format!("{name}="), (*name).to_owned(), format!("{name}=&{name}=")] {
+                let answer = get(&format!("{waits}&{empty}")).await;
+                assert_eq!(answer.status, plain.status, "{} {empty}: {}", operation.id, answer.json);
+                tried += 1;
+            }
+        }
+        lists += usize::from(names.contains(&"cursor"));
+    }
+    assert!(tried > 150 && lists > 15, "{tried} tried, of {lists} lists");
+}

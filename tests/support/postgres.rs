@@ -173,6 +173,11 @@ impl Server {
         panic!("PostgreSQL: waited in vain for {what}: {}", self.log());
     }
 
+    /// The folder of its socket, which is its `host`.
+    pub fn socket_folder(&self) -> &Path {
+        &self.socket_folder
+    }
+
     /// What it logged.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.socket_folder.join("log")).unwrap_or_default()
@@ -218,7 +223,8 @@ impl Server {
         format!("postgres://hub@localhost/{database}?host={}", self.socket_folder.display())
     }
 
-    async fn run(&self, sql: &str) {
+    /// Runs statements in the database `postgres`, as its owner.
+    pub async fn run(&self, sql: &str) {
         // A template takes one copy at a time, so a run of tests now and then has to ask again.
         let mut connection = PgConnection::connect(&self.url("postgres")).await.unwrap();
         for _ in 0..100 {

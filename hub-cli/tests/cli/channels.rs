@@ -123,6 +123,34 @@ fn channel_settings_are_set_by_flags_or_from_a_file() {
 }
 
 #[test]
+fn the_url_of_a_gateway_is_that_of_the_server() {
+    let folder = hub_with_demo();
+    let printed = |settings: &[(&str, &str)]| {
+        let mut command = command(folder.path());
+        command.envs(settings.iter().copied()).args(["channels", "ilink-url", "demo", "--bot", "demo"]);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output).lines().map(|url| url.trim_end_matches('/').to_owned()).collect::<Vec<_>>()
+    };
+    for (settings, url) in [
+        (&[][..], "http://localhost:9800"),
+        (&[("HUB_LISTEN", "127.0.0.1:7711")], "http://localhost:7711"),
+        (&[("HUB_LISTEN", "0.0.0.0:80,192.168.1.5:9801")], "http://192.168.1.5:9801"),
+        (
+            &[("HUB_LISTEN", "127.0.0.1:7711"), ("HUB_PUBLIC_URL", "http://localhost:1/hub")],
+            "http://localhost:1/hub",
+        ),
+    ] {
+        let cdn = format!("{url}/c2c");
+        assert_eq!(printed(settings), [url.to_owned(), cdn], "{settings:?}");
+    }
+    // A server that runs knows best.
+    let url = url::Url::parse("http://localhost:45678/").unwrap();
+    let _mark = running::announce(folder.path(), &EgressConfig::default(), &url).unwrap().unwrap();
+    assert_eq!(printed(&[("HUB_LISTEN", "127.0.0.1:0")])[0], "http://localhost:45678");
+}
+
+#[test]
 fn a_refused_private_address_names_the_setting() {
     let folder = hub_with_demo();
     let url = "http://127.0.0.1:5678/hook";
@@ -140,7 +168,9 @@ fn a_refused_private_address_names_the_setting() {
     refused("", "start the server with HUB_EGRESS_ALLOW=127.0.0.1:5678 (setting egress_allow)");
     let serve = |allow: &[&str]| {
         let allow = allow.iter().map(|rule| rule.parse().unwrap()).collect();
-        running::announce(folder.path(), &EgressConfig { allow, ..EgressConfig::default() }).unwrap().unwrap()
+        let url = url::Url::parse("http://localhost:9800").unwrap();
+        let rules = EgressConfig { allow, ..EgressConfig::default() };
+        running::announce(folder.path(), &rules, &url).unwrap().unwrap()
     };
     let narrow = serve(&["10.0.0.0/8"]);
     refused("127.0.0.1:5678", "add 127.0.0.1:5678 to HUB_EGRESS_ALLOW of the server (setting egress_allow)");

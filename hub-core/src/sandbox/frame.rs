@@ -19,8 +19,8 @@ use super::{
     engine,
     gate::{FetchAnswer, FetchCall},
     hook::{
-        Body, HookInput, HookOutcome, MAX_ERROR_TEXT, MAX_HEADERS, MAX_LOG_BYTES, MAX_LOG_LINES, MAX_REPLIES,
-        MAX_REPLY_TEXT, MAX_RESULT, MAX_STATE, Reply,
+        Body, HookInput, HookOutcome, MAX_ERROR_TEXT, MAX_HEADERS, MAX_LOG_BYTES, MAX_LOG_LINES, MAX_NAME,
+        MAX_NAMES, MAX_REPLIES, MAX_REPLY_TEXT, MAX_RESULT, MAX_STATE, Reply,
     },
 };
 
@@ -37,7 +37,7 @@ pub(super) const FRAME_SIZE: usize = 256 << 10;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ToWorker<'a> {
-    /// Make a run of the source with each input, or compile it only without inputs.
+    /// Make a run of the source with each input, or compile it only, without inputs.
     Run {
         /// Number of the first run; the next ones follow it. What comes back carries the number of its run.
         id: u64,
@@ -47,6 +47,13 @@ pub(super) enum ToWorker<'a> {
         source: Option<Cow<'a, str>>,
         /// What the hook is called with.
         inputs: Vec<Cow<'a, HookInput>>,
+    },
+    /// Find the undeclared names of a source.
+    Names {
+        /// Number of the run, as which it counts.
+        id: u64,
+        /// The source.
+        source: Cow<'a, str>,
     },
     /// The answer to a fetch.
     Answer {
@@ -169,6 +176,8 @@ impl HookOutcome {
             && self.size_of_replies() <= MAX_RESULT
             && self.logs.len() <= MAX_LOG_LINES
             && logs <= MAX_LOG_BYTES
+            && self.unknown_names.len() <= MAX_NAMES
+            && self.unknown_names.iter().all(|name| name.len() <= MAX_NAME)
             && self.request.as_ref().is_none_or(|request| request.headers.len() <= MAX_HEADERS)
             && self.size_of_request() <= MAX_RESULT + MAX_ERROR_TEXT
             && state.len() <= MAX_STATE

@@ -31,6 +31,10 @@ pub const MAX_FETCHES: u32 = 5;
 pub const MAX_FETCH_BODY: usize = 256 * 1024;
 /// Deepest nesting of JSON that comes out of a plugin.
 pub const MAX_DEPTH: usize = 64;
+/// Longest name that [`Sandbox::unknown_names`](super::Sandbox::unknown_names) finds, in bytes, and how many it finds.
+pub(super) const MAX_NAME: usize = 64;
+/// See [`MAX_NAME`].
+pub(super) const MAX_NAMES: usize = 64;
 /// Longest text of an error or its stack, in bytes.
 pub const MAX_ERROR_TEXT: usize = 2 * 1024;
 
@@ -160,6 +164,10 @@ pub struct HookInput {
     pub grants: Grants,
     /// Its limits.
     pub limits: Limits,
+    /// Runs the top level only, to learn [`HookOutcome::hooks`]; no hook is called.
+    pub only_load: bool,
+    /// Where the randomness of `crypto` comes from: the same seed gives the same values, so that a run can be repeated.
+    pub seed: [u8; 32],
     /// Whether [`HookOutcome::memory_bytes`] is read after every run. Reading it walks the whole heap, which costs more
     /// than many a run; after an error it is read anyway.
     pub measure: bool,
@@ -177,6 +185,8 @@ impl HookInput {
             state: None,
             grants: Grants::default(),
             limits: Limits::default(),
+            only_load: false,
+            seed: [0; 32],
             measure: false,
         }
     }
@@ -255,6 +265,8 @@ pub struct HookOutcome {
     pub present: bool,
     /// The hooks that the source defines; `None` when its top level did not come to an end.
     pub hooks: Option<Hooks>,
+    /// The undeclared names of the source, if that was asked.
+    pub unknown_names: Vec<String>,
     /// The request as `onRequest` left it; `None` when it changed nothing, failed, or in `onResponse`.
     pub request: Option<PluginRequest>,
     /// Replies in the order in which they were made, at most [`MAX_REPLIES`].
@@ -294,6 +306,11 @@ pub struct Hooks {
 }
 
 impl Hooks {
+    /// Whether there is none.
+    pub const fn are_none(self) -> bool {
+        !self.on_request && !self.on_response
+    }
+
     /// Whether this one is among them.
     pub const fn have(self, hook: Hook) -> bool {
         match hook {

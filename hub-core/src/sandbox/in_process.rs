@@ -7,7 +7,7 @@ use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use tokio::sync::mpsc;
 
 use super::{
-    Deadline, HookInput, HookOutcome, SandboxFault, Source,
+    Deadline, HookOutcome, SandboxFault, Source, Task,
     engine::{self, Host, Output},
     gate::{FetchAnswer, FetchCall, FetchGate},
     hook::{Limits, MAX_FETCHES},
@@ -32,24 +32,25 @@ impl Host for Bridge {
     }
 }
 
-/// Makes one run on a thread for blocking work, or compiles only when there is no input.
+/// Does one task on a thread for blocking work.
 pub(super) async fn run(
     source: Source,
-    input: Option<HookInput>,
+    task: Task,
     gate: &dyn FetchGate,
 ) -> Result<HookOutcome, SandboxFault> {
-    let limits = input.as_ref().map_or_else(Limits::default, |input| input.limits);
+    let limits = task.input().map_or_else(Limits::default, |input| input.limits);
     let deadline = Deadline::in_(limits.timeout);
     let (calls, mut called) = mpsc::channel(MAX_FETCHES as usize);
     let (answer, answers) = sync::sync_channel(MAX_FETCHES as usize);
     let engine = move || {
         let mut outcome = HookOutcome::default();
-        match (engine::compile(source.hash(), source.text()), input) {
-            (Ok(program), Some(input)) => {
+        match (engine::compile(source.hash(), source.text()), task) {
+            (Ok(program), Task::Run(input)) => {
                 let host = Rc::new(RefCell::new(Bridge { calls, answers }));
                 engine::run(program, &input, deadline, &Output::new(), host, |made| outcome = made);
             }
-            (Ok(_), None) => {}
+            (Ok(_), Task::Names) => outcome.unknown_names = engine::unknown_names(source.text()),
+            (Ok(_), Task::Compile) => {}
             (Err(error), _) => outcome.error = Some(error),
         }
         outcome

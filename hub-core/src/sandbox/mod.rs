@@ -139,7 +139,7 @@ impl Sandbox {
     /// [`SandboxFault`]: no run was made, or nothing is known of it. It can be made again.
     pub async fn run(&self, run: HookRun, gate: &dyn FetchGate) -> Result<HookOutcome, SandboxFault> {
         let HookRun { tenant, source, input } = run;
-        self.work(&tenant, &source, Some(Arc::new(input)), gate).await
+        self.work(&tenant, &source, Task::Run(Arc::new(input)), gate).await
     }
 
     /// Compiles a plugin without running it: `Ok(Some(…))` says where it is not JavaScript.
@@ -147,7 +147,18 @@ impl Sandbox {
     /// # Errors
     /// As [`run`](Self::run).
     pub async fn check(&self, tenant: &str, source: &Source) -> Result<Option<ScriptError>, SandboxFault> {
-        self.work(tenant, source, None, &NoFetch).await.map(|outcome| outcome.error)
+        self.work(tenant, source, Task::Compile, &NoFetch).await.map(|outcome| outcome.error)
+    }
+
+    /// Finds the names that a source uses although neither it nor the sandbox declares them, at most 64, sorted: using
+    /// one throws a `ReferenceError`, except within `typeof`. `ctx`, which only the published dialect has as a global,
+    /// and `eval` are not looked for. The search ends after two seconds with what it has found. Nothing for a source that is
+    /// not JavaScript.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn unknown_names(&self, tenant: &str, source: &Source) -> Result<Vec<String>, SandboxFault> {
+        self.work(tenant, source, Task::Names, &NoFetch).await.map(|outcome| outcome.unknown_names)
     }
 
     /// Starts a worker to learn how plugins are confined, and ends it. The log has what an operator has to know.
@@ -180,12 +191,15 @@ impl Sandbox {
         &self,
         tenant: &str,
         source: &Source,
-        input: Option<Arc<HookInput>>,
+        task: Task,
         gate: &dyn FetchGate,
     ) -> Result<HookOutcome, SandboxFault> {
         self.launcher.check()?;
         let queued = self.clock.now();
-        let together = input.as_ref().filter(|input| input.may_run_together());
+        let together = match &task {
+            Task::Run(input) => Some(input).filter(|input| input.may_run_together()),
+            Task::Compile | Task::Names => None,
+        };
         let mut offer = together.map(|input| Offer { source: source.hash(), input: Arc::clone(input) });
         let seat = loop {
             match self.pool.turn(tenant, offer.clone()).await? {
@@ -198,7 +212,7 @@ impl Sandbox {
         };
         let (mut began, mut well) = (self.clock.now(), true);
         let mut made = if self.launcher.runs_in_process() {
-            in_process::run(source.clone(), input.map(Arc::unwrap_or_clone), gate).await
+            in_process::run(source.clone(), task, gate).await
         } else {
             let mut worker = self.worker(source).await?;
             began = self.clock.now();
@@ -216,7 +230,7 @@ impl Sandbox {
                 if !worker.is_sound() {
                     worker = self.worker(source).await?;
                 }
-                worker.run(source, input.as_deref(), gate, &self.clock).await
+                worker.run(source, &task, gate, &self.clock).await
             };
             if !self.pool.keep(worker) {
                 self.start_spare();
@@ -270,6 +284,24 @@ impl Sandbox {
             }
         }
         self.launcher.start(&self.clock).await
+    }
+}
+
+/// What a worker is to do with a source.
+#[derive(Debug, Clone)]
+enum Task {
+    Run(Arc<HookInput>),
+    Compile,
+    /// Find undeclared names.
+    Names,
+}
+
+impl Task {
+    fn input(&self) -> Option<&HookInput> {
+        match self {
+            Self::Run(input) => Some(input),
+            Self::Compile | Self::Names => None,
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::{
-    Deadline, SandboxFault,
+    Deadline, SandboxFault, Task,
     frame::{self, FRAME_TIME, FromWorker, MAX_FROM_WORKER, MAX_TO_WORKER, Malformed, ToWorker},
     gate::{FetchGate, NoFetch},
     hook::{ErrorKind, HookInput, HookOutcome, Limits, MAX_FETCHES, ScriptError, Source},
@@ -105,15 +105,20 @@ impl Worker {
         }
     }
 
-    /// Makes a run, or compiles only when there is no input.
+    /// Does one task.
     pub(super) async fn run(
         &mut self,
         source: &Source,
-        input: Option<&HookInput>,
+        task: &Task,
         gate: &dyn FetchGate,
         clock: &Clock,
     ) -> Result<HookOutcome, SandboxFault> {
-        let Ok(job) = self.job(source, input.as_slice()) else {
+        let input = task.input();
+        let job = match task {
+            Task::Names => self.search(source),
+            Task::Run(_) | Task::Compile => self.job(source, input.as_slice()),
+        };
+        let Ok(job) = job else {
             let error = ScriptError::new(ErrorKind::Output, "the message is too large for a plugin");
             return Ok(HookOutcome { error: Some(error), ..HookOutcome::default() });
         };
@@ -158,6 +163,14 @@ impl Worker {
             None => drop(self.child.kill().await),
         }
         outcomes
+    }
+
+    /// The frame of a search for names, which counts as a run.
+    fn search(&mut self, source: &Source) -> Result<Job, Malformed> {
+        self.runs = self.runs.saturating_add(1);
+        let first = u64::from(self.runs);
+        let frame = ToWorker::Names { id: first, source: source.text().into() };
+        Ok(Job { first, runs: 1, frame: frame::encode(&frame, MAX_TO_WORKER)? })
     }
 
     /// The frame of runs, which count as made.

@@ -127,6 +127,14 @@ impl Worker {
                     let runs = Runs { output: &output, watchdog: &watchdog, link: &link };
                     runs.make(id, || engine::compile(hash, source.as_deref().unwrap_or_default()), &inputs);
                 }
+                Some(ToWorker::Names { id, source }) => {
+                    let deadline = Deadline::in_(Limits::default().timeout);
+                    watchdog.arm(id, deadline, Output::new());
+                    let unknown_names = engine::unknown_names(&source);
+                    watchdog.disarm();
+                    let outcome = HookOutcome { unknown_names, ..HookOutcome::default() };
+                    output.send(&FromWorker::Done { id, outcome }, true);
+                }
                 // To a fetch of a run that is over.
                 Some(ToWorker::Answer { .. }) => {}
                 None => return,

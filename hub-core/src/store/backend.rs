@@ -18,9 +18,12 @@ use sqlx::{
 
 use super::{
     fault::classify,
+    postgres,
+    refusal::explain,
     upkeep::{Schema, Upkeep, inspect, newer_schema},
 };
 use crate::{
+    data_dir,
     error::{Error, ErrorCode, Result},
     private_files::{self, Locked},
     secret::Secret,
@@ -37,19 +40,15 @@ pub enum StoreConfig {
 }
 
 impl StoreConfig {
-    /// Reads `HUB_DATABASE_URL`: `postgres://…`, `postgresql://…` or `sqlite://PATH`.
+    /// Reads `HUB_DATABASE_URL`: `postgres://…`, `postgresql://…` or `sqlite://PATH`, which may end with `?mode=rwc`.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` on another scheme or a URL that does not parse.
+    /// `INVALID_PARAMS` on another scheme, a URL that does not parse, or a parameter of SQLite that the hub does not have.
     pub fn from_url(url: &Secret) -> Result<Self> {
         let text = url.expose();
         if let Some(path) = text.strip_prefix("sqlite:") {
-            let path = path.strip_prefix("//").unwrap_or(path);
-            return if path.is_empty() {
-                Err(Error::invalid("database_url", "names no file"))
-            } else {
-                Ok(Self::Sqlite(path.into()))
-            };
+            let file = sqlite_file(path.strip_prefix("//").unwrap_or(path));
+            return file.map(Self::Sqlite).map_err(|reason| Error::invalid("database_url", reason));
         }
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return PgConnectOptions::from_str(text)
@@ -71,6 +70,29 @@ impl StoreConfig {
     }
 }
 
+/// The file of a SQLite URL, without its scheme.
+fn sqlite_file(text: &str) -> std::result::Result<PathBuf, String> {
+    let (path, parameters) = text.split_once('?').unwrap_or((text, ""));
+    match path {
+        "" => return Err("names no file".to_owned()),
+        ":memory:" => return Err("names no file: a hub keeps what it has promised".to_owned()),
+        _ => {}
+    }
+    for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
+        if parameter != "mode=rwc" {
+            return Err(format!(
+                "has a parameter that the hub does not have: {parameter}; it opens the file as with mode=rwc"
+            ));
+        }
+    }
+    if !parameters.is_empty() && Path::new(text).exists() {
+        return Err(format!(
+            "has parameters, which were a part of the file's name before: rename {text} to {path}, while no hub runs"
+        ));
+    }
+    data_dir::path(path)
+}
+
 /// A database, with its pool for reads.
 #[derive(Debug, Clone)]
 pub(super) enum Backend {
@@ -82,8 +104,6 @@ pub(super) enum Backend {
 const READERS: u32 = 4;
 /// Longest wait for a reader.
 const ACQUIRE: Duration = Duration::from_secs(5);
-/// A connection that rested for this long is asked for a sign of life before it is used.
-const IDLE: Duration = Duration::from_secs(1);
 /// How long SQLite waits for another process's lock.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
 /// Pages of SQLite's write-ahead log, 17 MiB, after which a commit copies them into the database.
@@ -92,6 +112,13 @@ pub(super) const CHECKPOINT_PAGES: i32 = 4352;
 impl Backend {
     /// Connects and, with `migrate`, brings the schema up to date. A database that is not fit for use is not changed.
     pub(super) async fn open(config: &StoreConfig, migrate: bool) -> Result<Self> {
+        Self::prepare(config, migrate).await.map_err(|error| explain(config, error))
+    }
+
+    async fn prepare(config: &StoreConfig, migrate: bool) -> Result<Self> {
+        if let StoreConfig::Postgres(url) = config {
+            postgres::check(&postgres::options(url)?).await?;
+        }
         if let Some((mut upkeep, schema)) = inspect(config, migrate).await? {
             let copied = match config {
                 StoreConfig::Sqlite(path) => keep_before_migration(&mut upkeep, path, &schema).await,
@@ -137,43 +164,19 @@ impl Backend {
     }
 
     async fn open_postgres(url: &Secret, migrate: bool) -> Result<Self> {
-        let options = postgres_options(url)?.statement_cache_capacity(256);
+        let options = postgres::options(url)?.statement_cache_capacity(256);
         let mut writer = options.connect().await.map_err(classify)?;
         if migrate {
             apply(&mut writer, &postgres_migrator()).await?;
         }
         sqlx::Connection::close(writer).await.map_err(classify)?;
-        let reads = PoolOptions::new()
-            .max_connections(READERS * 2)
-            .acquire_timeout(ACQUIRE)
-            .test_before_acquire(false)
-            // After a restart of the server every idle connection is dead, and would fail one reader each.
-            .before_acquire(|connection, seen| {
-                Box::pin(async move {
-                    if seen.idle_for >= IDLE {
-                        sqlx::Connection::ping(connection).await?;
-                    }
-                    Ok(true)
-                })
-            })
-            .connect_lazy_with(options.clone().options([
-                ("default_transaction_read_only", "on"),
-                ("statement_timeout", "5s"),
-                // A page follows an index and ends at its limit. With the default of 4 PostgreSQL prefers to collect and
-                // sort all rows of a bot, because it expects few of each bot.
-                ("random_page_cost", "1"),
-            ]));
-        // The writer's statements join a few rows with large tables by key. Plans are made once, while tables may
-        // be small or unknown; one that reads a whole table then would be kept while it grows.
-        let by_key = ["enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"];
-        let write = options.options(by_key.map(|setting| (setting, "off")));
-        Ok(Self::Postgres { reads, write: write.options([("plan_cache_mode", "force_generic_plan")]) })
+        Ok(Self::Postgres { reads: postgres::readers(options.clone(), READERS * 2, ACQUIRE), write: options })
     }
 
     pub(super) async fn connect_writer(&self) -> Result<Owned> {
         match self {
             Self::Sqlite { write, .. } => write.connect().await.map(Owned::Sqlite),
-            Self::Postgres { write, .. } => write.connect().await.map(Owned::Postgres),
+            Self::Postgres { write, .. } => postgres::connect_writer(write).await.map(Owned::Postgres),
         }
         .map_err(classify)
     }
@@ -229,13 +232,6 @@ pub(super) fn sqlite_options(path: &Path) -> SqliteConnectOptions {
         .foreign_keys(true)
         .busy_timeout(BUSY)
         .disable_statement_logging()
-}
-
-/// What every connection to PostgreSQL has.
-pub(super) fn postgres_options(url: &Secret) -> Result<PgConnectOptions> {
-    let options = PgConnectOptions::from_str(url.expose())
-        .map_err(|_| Error::invalid("database_url", "is not a valid PostgreSQL URL"))?;
-    Ok(options.application_name("message-hub").disable_statement_logging())
 }
 
 /// Copies a database before its migration, to the same directory, for a return to the older program. The last two
@@ -412,6 +408,8 @@ where
     applied.map_err(|error| match error {
         // Another program has migrated it since it was inspected.
         sqlx::migrate::MigrateError::VersionMissing(version) => newer_schema(version),
+        sqlx::migrate::MigrateError::Execute(error)
+        | sqlx::migrate::MigrateError::ExecuteMigration(error, _) => classify(error),
         other => Error::internal(other),
     })
 }
@@ -419,6 +417,40 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_of_a_sqlite_url_are_understood_or_refused() {
+        let read = |url: &str| match StoreConfig::from_url(&Secret::new(url)) {
+            Ok(StoreConfig::Sqlite(path)) => path.display().to_string(),
+            Ok(StoreConfig::Postgres(_)) => "PostgreSQL".to_owned(),
+            Err(error) => error.details()[0].reason.to_string(),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("hub.db").display().to_string();
+        for (url, path) in [
+            (format!("sqlite://{file}"), &*file),
+            (format!("sqlite:{file}?mode=rwc"), &*file),
+            (format!("sqlite://{file}?"), &*file),
+            ("sqlite:hub.db?mode=rwc&mode=rwc".to_owned(), "hub.db"),
+        ] {
+            assert_eq!(read(&url), path, "{url}");
+        }
+        for (url, says) in [
+            (format!("sqlite://{file}?mode=ro"), "a parameter that the hub does not have: mode=ro"),
+            (format!("sqlite://{file}?mode=rwc&cache=shared"), "cache=shared"),
+            (format!("sqlite://{file}?immutable=1"), "immutable=1"),
+            ("sqlite://?mode=rwc".to_owned(), "names no file"),
+            ("sqlite::memory:".to_owned(), "names no file"),
+            ("sqlite://~/hub.db".to_owned(), "only a shell replaces ~"),
+            ("sqlite:///~/hub.db?mode=rwc".to_owned(), "only a shell replaces ~"),
+            ("sqlite:$HOME/hub.db".to_owned(), "only a shell replaces $"),
+        ] {
+            assert!(read(&url).contains(says), "{url}: {}", read(&url));
+        }
+        std::fs::write(format!("{file}?mode=rwc"), "").unwrap();
+        let told = read(&format!("sqlite://{file}?mode=rwc"));
+        assert!(told.contains("rename"), "{told}");
+    }
 
     #[tokio::test]
     async fn the_writer_keeps_what_a_statement_may_take_back_in_memory() {

@@ -11,8 +11,10 @@ use crate::error::{Error, ErrorCode};
 pub enum Fault {
     /// A unique or foreign key rule was broken; the caller decides what that means.
     Constraint,
-    /// Locked, disconnected or restarting: the same call may succeed soon.
+    /// Locked, or more is to be done than can be: the same call may succeed soon.
     Busy,
+    /// Disconnected, restarting or refusing connections: the same call may succeed once that is over.
+    Unreachable,
     /// Full or read-only: reads go on, writes do not.
     Degraded,
     /// The storage lies or is damaged: nothing may be acknowledged any more.
@@ -40,9 +42,9 @@ pub fn fault(error: &sqlx::Error) -> Fault {
         sqlx::Error::Io(_)
         | sqlx::Error::Tls(_)
         | sqlx::Error::Protocol(_)
-        | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
-        | sqlx::Error::WorkerCrashed => Fault::Busy,
+        | sqlx::Error::WorkerCrashed => Fault::Unreachable,
+        sqlx::Error::PoolTimedOut => Fault::Busy,
         _ => Fault::Bug,
     }
 }
@@ -63,10 +65,13 @@ fn sqlite_fault(code: i32) -> Fault {
 /// SQLSTATE classes (PostgreSQL manual, appendix A).
 fn postgres_fault(code: &str) -> Fault {
     match code {
-        "40001" | "40P01" | "55P03" => Fault::Busy,
-        // A server that only reads, such as a standby.
-        "25006" => Fault::Degraded,
-        _ if code.starts_with("08") || code.starts_with("57") || code.starts_with("53") => Fault::Busy,
+        "40001" | "40P01" | "55P03" | "57014" => Fault::Busy,
+        "53100" => Fault::Degraded, // a full disk
+        // A server that only reads, such as a standby; a right that was taken away.
+        "25006" | "42501" => Fault::Degraded,
+        _ if code.starts_with("53") => Fault::Busy,
+        // Connections, logins, absent databases, restarts.
+        _ if ["08", "28", "3D", "57"].iter().any(|class| code.starts_with(class)) => Fault::Unreachable,
         _ if code.starts_with("58") || code.starts_with("XX") => Fault::Degraded,
         _ => Fault::Bug,
     }
@@ -90,9 +95,12 @@ pub fn classify(error: sqlx::Error) -> Error {
         Fault::Busy => Error::new(ErrorCode::Unavailable, "the store is busy")
             .with_retry_after(Duration::from_secs(1))
             .with_source(error),
+        Fault::Unreachable => Error::new(ErrorCode::Unavailable, "the store does not answer")
+            .with_retry_after(Duration::from_secs(1))
+            .with_source(error),
         Fault::Degraded => Error::new(ErrorCode::Unavailable, "the store cannot write at the moment")
             .with_retry_after(Duration::from_secs(5))
-            .with_hint("the disk may be full or read-only")
+            .with_hint("the disk may be full, or the database read-only for the hub")
             .with_source(error),
         Fault::Fatal => Error::internal(StorageFailed(error)),
         Fault::Bug => Error::internal(error),
@@ -165,7 +173,7 @@ pub fn is_outage(error: &Error) -> bool {
         (Fault::Busy, sqlx::Error::Database(cause)) => {
             !matches!(cause.code().as_deref(), Some("40001" | "40P01" | "55P03"))
         }
-        (Fault::Busy | Fault::Degraded, _) => true,
+        (Fault::Busy | Fault::Unreachable | Fault::Degraded, _) => true,
         _ => false,
     })
 }

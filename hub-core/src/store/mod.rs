@@ -69,9 +69,11 @@ mod pieces;
 #[cfg(feature = "testing")]
 pub mod plans;
 pub mod plugins;
+mod postgres;
 pub mod qr_logins;
 #[cfg(feature = "testing")]
 pub mod recording;
+mod refusal;
 pub mod replays;
 pub mod revocations;
 mod rows;

@@ -11,6 +11,8 @@ use super::{
     conn::{Conn, sql},
     direct,
     fault::classify,
+    postgres,
+    refusal::explain,
     sealed::SealedValues,
 };
 use crate::{
@@ -65,6 +67,10 @@ impl Upkeep {
     /// # Errors
     /// `NOT_FOUND` for a file that is not there; `UNAVAILABLE` when the database does not answer.
     pub async fn open(config: &StoreConfig) -> Result<Self> {
+        Self::connect(config).await.map_err(|error| explain(config, error))
+    }
+
+    async fn connect(config: &StoreConfig) -> Result<Self> {
         let owned = match config {
             StoreConfig::Sqlite(path) => {
                 if !path.exists() {
@@ -79,10 +85,13 @@ impl Upkeep {
                     return Err(Error::new(ErrorCode::Unavailable, message));
                 }
                 refuse_emptied(path)?;
-                Owned::Sqlite(backend::sqlite_options(path).connect().await.map_err(classify)?)
+                let mut connection = backend::sqlite_options(path).connect().await.map_err(classify)?;
+                // Connecting does not read the file.
+                sqlx::raw_sql("PRAGMA schema_version").execute(&mut connection).await.map_err(classify)?;
+                Owned::Sqlite(connection)
             }
             StoreConfig::Postgres(url) => {
-                Owned::Postgres(backend::postgres_options(url)?.connect().await.map_err(classify)?)
+                Owned::Postgres(postgres::options(url)?.connect().await.map_err(classify)?)
             }
         };
         Ok(Self { tx: Tx(owned) })

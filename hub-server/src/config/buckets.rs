@@ -1,9 +1,10 @@
 //! Buckets of a service that speaks the S3 protocol: for files, and for backups.
 
-use std::{num::NonZeroUsize, path::PathBuf};
+use std::num::NonZeroUsize;
 
 use hub_core::{
     backup::{BackupTarget, Nightly, TimeOfDay},
+    data_dir,
     media::{MediaConfig, S3Config},
     secret::Secret,
     store::StoreConfig,
@@ -61,7 +62,7 @@ impl S3Service {
             return self.bucket(&url).map(MediaConfig::S3);
         }
         let folder = url.to_file_path().map_err(|()| "must be like file:///var/lib/hub/media")?;
-        Ok(MediaConfig::Folder(folder))
+        data_dir::path(&folder.display().to_string()).map(MediaConfig::Folder)
     }
 
     /// Where backups lie: a folder, or a bucket when it is an address of one.
@@ -72,7 +73,7 @@ impl S3Service {
         match Url::parse(text) {
             Ok(address) if address.scheme() == "s3" => self.bucket(&address).map(BackupTarget::Bucket),
             _ if text.contains("://") => Err("must be a folder, or like s3://bucket/prefix".to_owned()),
-            _ => Ok(BackupTarget::Folder(PathBuf::from(text))),
+            _ => data_dir::path(text).map(BackupTarget::Folder),
         }
     }
 }

@@ -273,7 +273,7 @@ impl Config {
         let dynamic =
             [("network", network.to_owned()), ("data_dir", data_dir), ("sandbox_filter", filter.to_owned())];
         reader.defaults.extend(dynamic.map(|(name, default)| (name.to_owned(), default)));
-        let data_dir = PathBuf::from(reader.text("data_dir"));
+        let data_dir = reader.value("data_dir", data_dir::path);
         let store = reader
             .optional("database_url", |text| StoreConfig::from_url(&text.into()).map_err(reason))
             .unwrap_or_else(|| StoreConfig::Sqlite(data_dir::database(&data_dir)));

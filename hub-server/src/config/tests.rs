@@ -240,6 +240,25 @@ fn the_data_folder_follows_the_environment() {
 }
 
 #[test]
+fn paths_are_whole_and_no_shell_reads_them() {
+    for (variable, text, sign) in [
+        ("HUB_DATA_DIR", "~/x", '~'),
+        ("HUB_DATA_DIR", "~ada/hub", '~'),
+        ("HUB_DATA_DIR", "$HOME/hub", '$'),
+        ("HUB_BACKUP_TO", "~/backups", '~'),
+        ("HUB_BACKUP_TO", "${BACKUPS}", '$'),
+        ("HUB_MEDIA_URL", "file:///~/media", '~'),
+        ("HUB_DATABASE_URL", "sqlite://~/hub.db", '~'),
+    ] {
+        let problems = load(&[], &[(variable, text)], None).unwrap_err().to_string();
+        let says = format!("only a shell replaces {sign}");
+        assert!(problems.contains(variable) && problems.contains(&says), "{variable}={text}: {problems}");
+    }
+    let config = load(&[], &[("HUB_DATA_DIR", "/srv/a~b/$c")], None).unwrap();
+    assert_eq!(config.data_dir.display().to_string(), "/srv/a~b/$c");
+}
+
+#[test]
 fn secrets_come_from_files_and_are_never_shown() {
     let folder = tempfile::tempdir().unwrap();
     let password = folder.path().join("password");

@@ -1,7 +1,6 @@
 //! The channel of a listener that names a bot: created at the start, deleted at the end.
 
 use hub_core::random::Random;
-use hub_server::banner::public_url;
 use serde_json::json;
 use url::Url;
 
@@ -28,8 +27,7 @@ impl Temporary {
     pub async fn create(hub: &HubArgs, bot: &str, cx: &Context) -> Result<Self, Failure> {
         let client = cx.hub(hub).await?;
         let server = if client.hub().is_some() {
-            let settings = local::settings(&hub.local)?;
-            public_url(&settings, &settings.listen)
+            local::address(&local::settings(&hub.local)?)
         } else {
             address(hub.server.as_ref(), hub.profile.profile.as_deref())?
         };

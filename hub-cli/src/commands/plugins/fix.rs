@@ -20,7 +20,12 @@ pub fn completed(file: &str, source: &str) -> Option<String> {
                 "// ==UserScript==\n// @name         {name}\n// @version      0.1.0\n// @match        *\n\
                  // @grant        none\n// ==/UserScript==\n\n"
             );
-            Some(block + source.trim_start_matches('\u{feff}'))
+            let source = source.trim_start_matches('\u{feff}');
+            // Which is one only at the start of the file.
+            let interpreter =
+                if source.starts_with("#!") { source.find('\n').map_or(0, |end| end + 1) } else { 0 };
+            let (first, rest) = source.split_at(interpreter);
+            Some(format!("{first}{block}{rest}"))
         }
         Some(dialect) if manifest.name.is_none() => {
             let edge = format!("=={}==", dialect.as_str());
@@ -44,6 +49,8 @@ mod tests {
         let manifest = Manifest::parse(&mended_once).unwrap();
         assert_eq!((manifest.name.as_deref(), manifest.version.as_deref()), (Some("tagger"), Some("0.1.0")));
         assert_eq!(completed("a/tagger.js", &mended_once), None);
+        let program = completed("a.js", "#!/usr/bin/env node\nfunction onRequest() {}\n").unwrap();
+        assert!(program.starts_with("#!/usr/bin/env node\n// ==UserScript==\n"), "{program}");
         let nameless =
             format!("// mine\n// ==WebhookPlugin==\r\n// @timeout 2\n// ==/WebhookPlugin==\n{code}");
         let named = completed("bridge.js", &nameless).unwrap();

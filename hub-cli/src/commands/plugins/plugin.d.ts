@@ -1,4 +1,7 @@
-// The API of plugins of Message Hub. No timers, no modules, no eval; `fetch` reaches the hosts of @connect.
+/// <reference no-default-lib="true" />
+/// <reference lib="es2023" />
+// The API of plugins of Message Hub: the language without eval, Function, Intl, Atomics, SharedArrayBuffer and WeakRef, and
+// what is declared here. No timers and no modules; `fetch` reaches the hosts of @connect.
 
 /** The message, as the webhook gets it. Frozen. */
 interface Message {
@@ -23,7 +26,8 @@ interface Message {
 /** The request to the webhook, without what authenticates it. */
 interface HubRequest {
   /** On the webhook's host, or on a host of @connect; elsewhere no credential is sent. */
-  url: string;
+  get url(): string;
+  set url(value: string | URL);
   /** GET, POST, PUT, PATCH or DELETE. */
   method: string;
   /** Names in any case; each has one spelling: Content-Type. */
@@ -47,7 +51,9 @@ type Reply = string | { base64: string; filename?: string } | { forward: true };
 interface FetchInit {
   method?: string;
   headers?: Record<string, string>;
-  body?: string | object;
+  /** Sent as JSON unless it is a text or a form. */
+  body?: string | URLSearchParams | object;
+  signal?: AbortSignal;
 }
 
 interface FetchAnswer {
@@ -67,7 +73,7 @@ interface BaseContext {
   /** To the sender, at once; at most ten, texts of at most 64 KiB. The request is still sent unless it is skipped. */
   reply(what: Reply): void;
   /** To hosts of @connect, at most five, within the plugin's time. */
-  fetch(url: string, init?: FetchInit): Promise<FetchAnswer>;
+  fetch(url: string | URL, init?: FetchInit): Promise<FetchAnswer>;
 }
 
 interface RequestContext extends BaseContext {
@@ -83,5 +89,124 @@ interface ResponseContext extends BaseContext {
 
 declare function reply(what: Reply): void;
 declare function skip(): void;
-declare function fetch(url: string, init?: FetchInit): Promise<FetchAnswer>;
+declare function fetch(url: string | URL, init?: FetchInit): Promise<FetchAnswer>;
 declare const console: Record<'log' | 'info' | 'warn' | 'error' | 'debug', (...values: unknown[]) => void>;
+declare function queueMicrotask(job: () => void): void;
+
+// The globals of the web, as in browsers.
+
+/** Throws `DataCloneError` for functions and symbols. */
+declare function structuredClone<T>(value: T, options?: { transfer?: ArrayBuffer[] }): T;
+declare function atob(base64: string): string;
+/** Characters up to U+00FF; encode other texts with TextEncoder first. */
+declare function btoa(bytes: string): string;
+
+type Bytes = ArrayBuffer | ArrayBufferView;
+type Hash = 'SHA-1' | 'SHA-256' | 'SHA-384' | 'SHA-512';
+
+declare class URL {
+  constructor(url: string | URL, base?: string | URL);
+  static canParse(url: string | URL, base?: string | URL): boolean;
+  static parse(url: string | URL, base?: string | URL): URL | null;
+  href: string;
+  readonly origin: string;
+  protocol: string;
+  username: string;
+  password: string;
+  host: string;
+  hostname: string;
+  port: string;
+  pathname: string;
+  search: string;
+  hash: string;
+  readonly searchParams: URLSearchParams;
+  toString(): string;
+  toJSON(): string;
+}
+
+declare class URLSearchParams implements Iterable<[string, string]> {
+  constructor(init?: string | Record<string, string> | Iterable<[string, string]>);
+  readonly size: number;
+  append(name: string, value: string): void;
+  delete(name: string, value?: string): void;
+  get(name: string): string | null;
+  getAll(name: string): string[];
+  has(name: string, value?: string): boolean;
+  set(name: string, value: string): void;
+  sort(): void;
+  forEach(visit: (value: string, name: string, params: URLSearchParams) => void, self?: unknown): void;
+  entries(): IterableIterator<[string, string]>;
+  keys(): IterableIterator<string>;
+  values(): IterableIterator<string>;
+  [Symbol.iterator](): IterableIterator<[string, string]>;
+  toString(): string;
+}
+
+declare class TextEncoder {
+  readonly encoding: 'utf-8';
+  encode(text?: string): Uint8Array;
+  encodeInto(text: string, into: Uint8Array): { read: number; written: number };
+}
+
+/** Every encoding of browsers, GBK among them. */
+declare class TextDecoder {
+  constructor(label?: string, options?: { fatal?: boolean; ignoreBOM?: boolean });
+  readonly encoding: string;
+  readonly fatal: boolean;
+  readonly ignoreBOM: boolean;
+  decode(bytes?: Bytes, options?: { stream?: boolean }): string;
+}
+
+declare class DOMException extends Error {
+  constructor(message?: string, name?: string);
+  readonly code: number;
+}
+
+declare class AbortController {
+  readonly signal: AbortSignal;
+  abort(reason?: unknown): void;
+}
+
+/** Without `timeout`, since there are no timers. */
+declare class AbortSignal {
+  private constructor();
+  static abort(reason?: unknown): AbortSignal;
+  static any(signals: Iterable<AbortSignal>): AbortSignal;
+  readonly aborted: boolean;
+  readonly reason: unknown;
+  onabort: ((event: { type: 'abort'; target: AbortSignal }) => void) | null;
+  throwIfAborted(): void;
+  addEventListener(
+    type: 'abort',
+    listener: (event: { type: 'abort'; target: AbortSignal }) => void,
+    options?: { once?: boolean },
+  ): void;
+  removeEventListener(type: 'abort', listener: (event: { type: 'abort'; target: AbortSignal }) => void): void;
+}
+
+declare class CryptoKey {
+  private constructor();
+  readonly type: 'secret';
+  readonly extractable: boolean;
+  readonly algorithm: { readonly name: 'HMAC'; readonly hash: { readonly name: Hash }; readonly length: number };
+  readonly usages: readonly ('sign' | 'verify')[];
+}
+
+declare const crypto: {
+  /** Arrays of integers, at most 65,536 bytes. */
+  getRandomValues<T extends ArrayBufferView>(array: T): T;
+  randomUUID(): string;
+  readonly subtle: {
+    digest(hash: Hash | { name: Hash }, data: Bytes): Promise<ArrayBuffer>;
+    importKey(
+      format: 'raw',
+      key: Bytes,
+      algorithm: { name: 'HMAC'; hash: Hash | { name: Hash } },
+      extractable: boolean,
+      usages: ('sign' | 'verify')[],
+    ): Promise<CryptoKey>;
+    exportKey(format: 'raw', key: CryptoKey): Promise<ArrayBuffer>;
+    sign(algorithm: 'HMAC' | { name: 'HMAC' }, key: CryptoKey, data: Bytes): Promise<ArrayBuffer>;
+    verify(algorithm: 'HMAC' | { name: 'HMAC' }, key: CryptoKey, signature: Bytes, data: Bytes): Promise<boolean>;
+  };
+};

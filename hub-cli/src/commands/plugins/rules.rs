@@ -7,7 +7,8 @@ use hub_core::{
         manifest,
     },
     sandbox::{
-        Body, HookInput, HookRun, NoFetch, PluginRequest, Sandbox, ScriptError, Source, Token, tokens,
+        Body, Dialect, HookInput, HookRun, Hooks, NoFetch, PluginRequest, Sandbox, ScriptError, Source,
+        Token, tokens,
     },
 };
 use serde_json::value::to_raw_value;
@@ -15,23 +16,34 @@ use serde_json::value::to_raw_value;
 use super::lint::Finding;
 use crate::exit::Failure;
 
-/// Prefix of the error that the appended line throws after the top level.
-const HOOKS: &str = "hub-cli plugins lint: ";
-
-/// Names that are not available in plugins, and alternatives.
-const ABSENT: [(&str, &str); 12] = [
+/// Names of other environments, and alternatives.
+const ALTERNATIVES: [(&str, &str); 26] = [
     ("require", "there are no modules: a plugin is one file"),
     ("importScripts", "there are no modules: a plugin is one file"),
     ("import", "there are no modules: a plugin is one file"),
+    ("module", "declare function onRequest(ctx), or export it"),
+    ("exports", "declare function onRequest(ctx), or export it"),
     ("eval", "a plugin cannot compile code at run time"),
     ("Function", "a plugin cannot compile code at run time"),
+    ("WebAssembly", "a plugin cannot compile code at run time"),
     ("setTimeout", "there are no timers: a hook may await promises and fetch"),
     ("setInterval", "there are no timers: a hook may await promises and fetch"),
     ("setImmediate", "there are no timers: a hook may await promises and fetch"),
     ("XMLHttpRequest", "use fetch, and @connect for its host"),
     ("GM_xmlhttpRequest", "use fetch, and @connect for its host"),
-    ("Buffer", "use Uint8Array"),
-    ("WebAssembly", "a plugin cannot compile code at run time"),
+    ("WebSocket", "use fetch, and @connect for its host"),
+    ("Headers", "fetch takes an object of names and values"),
+    ("Request", "fetch takes a URL and an object"),
+    ("FormData", "use URLSearchParams"),
+    ("Buffer", "use Uint8Array, TextEncoder, atob and btoa"),
+    ("performance", "use Date.now()"),
+    ("Intl", "dates and numbers have toLocaleString(); a time zone is an offset, such as +08:00"),
+    ("process", "a plugin has no environment; what it keeps between its hooks is in ctx.state"),
+    ("localStorage", "what a plugin keeps between its hooks is in ctx.state"),
+    ("window", "use globalThis"),
+    ("self", "use globalThis"),
+    ("global", "use globalThis"),
+    ("ctx", "it is the argument of a hook"),
 ];
 
 pub async fn check(sandbox: &Sandbox, file: &str, source: &str) -> Result<Vec<Finding>, Failure> {
@@ -47,7 +59,9 @@ pub async fn check(sandbox: &Sandbox, file: &str, source: &str) -> Result<Vec<Fi
         return Ok(found.found);
     }
     let tokens = tokens(source);
-    found.names(&tokens, manifest.as_ref());
+    let unknown = sandbox.unknown_names("cli", &Source::new(source)).await.map_err(hub_core::Error::from)?;
+    found.fetch_without_connect(&tokens, manifest.as_ref());
+    found.unavailable(&tokens, &unknown, manifest.as_ref());
     found.top_level(sandbox, source, &tokens, &manifest.unwrap_or_default()).await?;
     found.found.sort_by_key(|finding| finding.line);
     Ok(found.found)
@@ -98,38 +112,71 @@ impl Findings<'_> {
         Some(manifest)
     }
 
-    /// Names of other environments, and `fetch` without `@connect`.
-    fn names(&mut self, tokens: &[Token<'_>], manifest: Option<&Manifest>) {
+    /// Names that neither the source nor the sandbox declares, `eval` and `import()`.
+    fn unavailable(&mut self, tokens: &[Token<'_>], unknown: &[String], manifest: Option<&Manifest>) {
         let text = |at: Option<usize>| at.and_then(|at| tokens.get(at)).map_or("", |token| token.text);
-        let is_declared = |name: &str| {
-            let declares = |word: &str| matches!(word, "function" | "const" | "let" | "var" | "class");
-            tokens.windows(2).any(|pair| declares(pair[0].text) && pair[1].text == name)
+        let has_global_ctx = manifest.is_some_and(|m| m.sandbox_dialect() == Dialect::WebhookPlugin);
+        let places = |name: &str, before: &str| {
+            let at = (0..tokens.len()).filter(|at| tokens[*at].text == name);
+            at.filter(|at| text(at.checked_sub(1)) == before).count()
         };
-        for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.is_name()) {
-            let (before, after) = (text(at.checked_sub(1)), text(Some(at + 1)));
+        for name in unknown {
+            // The source looks whether it is there, or defines it.
+            let is_guarded = places(name, "typeof") > 0;
+            let is_defined = (1..tokens.len()).any(|at| {
+                tokens[at].text == name
+                    && text(at.checked_sub(2)) == "globalThis"
+                    && tokens[at - 1].text == "."
+            });
+            if is_guarded || is_defined || (name == "ctx" && has_global_ctx) {
+                continue;
+            }
+            let is_use = |at: &usize| {
+                let before = text(at.checked_sub(1));
+                let is_declared = ["function", "const", "let", "var", "class", "."].contains(&before);
+                tokens[*at].text == name && !is_declared && text(Some(at + 1)) != ":"
+            };
+            // What declares the same name for itself is deeper than the use that is not declared, most likely.
+            let uses = (0..tokens.len()).filter(is_use).map(|at| &tokens[at]);
+            let place = uses.min_by_key(|token| token.depth);
+            self.absent(name, place);
+        }
+        for (at, token) in tokens.iter().enumerate() {
+            let is_call = ["eval", "import"].contains(&token.text) && text(Some(at + 1)) == "(";
+            if is_call && text(at.checked_sub(1)) != "." {
+                self.absent(token.text, Some(token));
+            }
+        }
+    }
+
+    fn absent(&mut self, name: &str, place: Option<&Token<'_>>) {
+        let message = match ALTERNATIVES.iter().find(|(absent, _)| *absent == name) {
+            Some((_, instead)) => format!("{name} is not available: {instead}"),
+            None => format!("{name} is not defined"),
+        };
+        let line = place.map_or(1, |token| token.line);
+        self.error(line, place.map(|token| token.column), "absent", message);
+    }
+
+    fn fetch_without_connect(&mut self, tokens: &[Token<'_>], manifest: Option<&Manifest>) {
+        if manifest.is_none_or(|manifest| !manifest.connects.is_empty()) {
+            return;
+        }
+        let text = |at: Option<usize>| at.and_then(|at| tokens.get(at)).map_or("", |token| token.text);
+        let declares = |word: &str| matches!(word, "function" | "const" | "let" | "var" | "class");
+        let is_declared = tokens.windows(2).any(|pair| declares(pair[0].text) && pair[1].text == "fetch");
+        for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.text == "fetch") {
+            let before = text(at.checked_sub(1));
             // A method of that name is the author's own.
             let is_method = || {
                 let inside = &tokens[at + 1..];
                 let end = inside.iter().position(|one| one.text == ")" && one.depth == token.depth + 1);
                 end.and_then(|end| inside.get(end + 1)).is_some_and(|one| one.text == "{")
             };
-            let is_used = after == "(" || before == "new" || (after == "." && token.text != "import");
-            if !is_used || before == "function" || (after == "(" && is_method()) {
-                continue;
-            }
-            let place = (token.line, Some(token.column));
-            let is_member = before == ".";
-            if token.text == "fetch" && manifest.is_some_and(|manifest| manifest.connects.is_empty()) {
-                let is_ours = !is_member || text(at.checked_sub(2)) == "ctx";
-                if is_ours && !is_declared("fetch") {
-                    let message = "fetch needs a @connect line that names the host".to_owned();
-                    self.error(place.0, place.1, "connect", message);
-                }
-                continue;
-            }
-            let absent = ABSENT.iter().find(|(name, _)| *name == token.text);
-            if let Some((name, instead)) = absent.filter(|(name, _)| !is_member && !is_declared(name)) {
-                self.error(place.0, place.1, "absent", format!("{name} is not available: {instead}"));
+            let is_ours = before != "." || text(at.checked_sub(2)) == "ctx";
+            if text(Some(at + 1)) == "(" && is_ours && before != "function" && !is_declared && !is_method() {
+                let message = "fetch needs a @connect line that names the host".to_owned();
+                self.error(token.line, Some(token.column), "connect", message);
             }
         }
     }
@@ -142,7 +189,6 @@ impl Findings<'_> {
         tokens: &[Token<'_>],
         manifest: &Manifest,
     ) -> Result<(), Failure> {
-        let probe = format!("{source}\nthrow `{HOOKS}${{typeof onRequest}} ${{typeof onResponse}}`;\n");
         let message =
             to_raw_value(&sample_message("", "user_1", "", 0)).map_err(hub_core::Error::internal)?;
         let request = PluginRequest {
@@ -154,35 +200,41 @@ impl Findings<'_> {
         let mut input = HookInput::on_request(message, request);
         input.dialect = manifest.sandbox_dialect();
         input.grants.fetch = !manifest.connects.is_empty();
-        let run = HookRun { tenant: "cli".to_owned(), source: Source::new(probe), input };
+        input.only_load = true;
+        let run = HookRun { tenant: "cli".to_owned(), source: Source::new(source), input };
         let outcome = sandbox.run(run, &NoFetch).await.map_err(hub_core::Error::from)?;
-        let Some(ScriptError { message, line, column, .. }) = outcome.error else { return Ok(()) };
-        match message.strip_prefix("thrown: ").and_then(|thrown| thrown.strip_prefix(HOOKS)) {
-            Some(hooks) if hooks.contains("function") => {}
-            Some(_) => {
-                let alike = tokens
-                    .iter()
-                    .find(|token| ["onrequest", "onresponse"].contains(&token.text.to_lowercase().as_str()));
-                let (place, hint) = match alike {
-                    Some(token) => {
-                        let meant =
-                            if token.text.len() == "onRequest".len() { "onRequest" } else { "onResponse" };
-                        ((token.line, Some(token.column)), format!("; did you mean {meant}?"))
-                    }
-                    None => ((1, None), String::new()),
-                };
-                let message = format!("there is no function onRequest or onResponse, so nothing runs{hint}");
-                self.error(place.0, place.1, "hooks", message);
+        let Some(ScriptError { message, line, column, .. }) = outcome.error else {
+            if outcome.hooks.is_some_and(Hooks::are_none) {
+                self.no_hook(tokens);
             }
-            // The response of a fetch is not known.
-            None if message.contains("fetch reaches nothing") => {}
-            None => {
-                let line = line.unwrap_or(1);
-                if !self.found.iter().any(|finding| finding.line == line && finding.severity == "error") {
-                    self.error(line, column, "top-level", format!("the top level fails: {message}"));
-                }
-            }
+            return Ok(());
+        };
+        // The response of a fetch is not known.
+        if message.contains("fetch reaches nothing") {
+            return Ok(());
+        }
+        let line = line.unwrap_or(1);
+        if !self.found.iter().any(|finding| finding.line == line && finding.severity == "error") {
+            self.error(line, column, "top-level", format!("the top level fails: {message}"));
         }
         Ok(())
+    }
+
+    fn no_hook(&mut self, tokens: &[Token<'_>]) {
+        let is_alike =
+            |token: &&Token<'_>| ["onrequest", "onresponse"].contains(&token.text.to_lowercase().as_str());
+        let (line, column, hint) = match tokens.iter().find(is_alike) {
+            Some(token) if ["onRequest", "onResponse"].contains(&token.text) => {
+                (token.line, Some(token.column), "; declare it at the top level, or export it".to_owned())
+            }
+            Some(token) => {
+                let is_request = token.text.len() == "onRequest".len();
+                let meant = if is_request { "onRequest" } else { "onResponse" };
+                (token.line, Some(token.column), format!("; did you mean {meant}?"))
+            }
+            None => (1, None, String::new()),
+        };
+        let message = format!("there is no function onRequest or onResponse, so nothing runs{hint}");
+        self.error(line, column, "hooks", message);
     }
 }

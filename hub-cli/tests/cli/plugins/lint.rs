@@ -55,7 +55,30 @@ fn plugins_lint_reports_errors_with_their_position() {
         ("import fs from 'fs';\nfunction onRequest(ctx) {}", "p.js:4:1\terror\timport is not available"),
         (
             "function onRequest(ctx) {}\nctx.nothing();",
-            "p.js:5:1\terror\tthe top level fails: ReferenceError",
+            "p.js:5:1\terror\tctx is not available: it is the argument of a hook",
+        ),
+        (
+            "const limit = null.limit;\nfunction onRequest(ctx) {}",
+            "error\tthe top level fails: TypeError",
+        ),
+        (
+            "function onRequest(ctx) { new Headers(); const f = ({ get: Headers }) => Headers; f(ctx) }",
+            "p.js:4:31\terror\tHeaders is not available: fetch takes",
+        ),
+        (
+            "function onRequest(ctx) {\n  return [1].map((x) => Intl.DateTimeFormat(x));\n}",
+            "p.js:5:25\terror\tIntl is not available",
+        ),
+        ("function onRequest(ctx) { conosle.log(ctx) }", "p.js:4:27\terror\tconosle is not defined"),
+        ("function onRequest(ctx) { total = 1 }", "p.js:4:27\terror\ttotal is not defined"),
+        ("function onRequest(ctx) { XMLHttpRequest }", "p.js:4:27\terror\tXMLHttpRequest is not available"),
+        (
+            "module.exports = { onRequest(ctx) {} };",
+            "p.js:4:1\terror\tmodule is not available: declare function",
+        ),
+        (
+            "const hooks = { onRequest(ctx) {} };\nexport { hooks }",
+            "p.js:4:17\terror\tthere is no function onRequest or onResponse, so nothing runs; declare it at the top",
         ),
         (
             "function onRequest(ctx) {",
@@ -84,6 +107,10 @@ fn plugins_lint_accepts_a_working_plugin() {
         "function onRequest(ctx) { const api = { fetch() {}, require() {} }; api.fetch(); api.require() }",
         "function onRequest(ctx) { if (typeof require !== 'undefined') return; const eval2 = 1 }",
         "const onResponse = (ctx) => ctx.skip;",
+        "export default { onRequest(ctx) { ctx.reply(new URL(ctx.req.url).host + atob('YQ==') + crypto.randomUUID()) } }",
+        "function handle() { return structuredClone([new TextEncoder(), new AbortController()]) }\nexport { handle as onResponse }",
+        "function onRequest({ msg: window }) { const { process, ...Intl } = window; return [process, Intl] }",
+        "globalThis.counter = 1;\nfunction onRequest(ctx) { counter++ }",
         "async function onRequest(ctx) { ctx.req.body.f = ctx.msg.content.split(/['\"`]/) }",
     ] {
         let (exit, listed, noted) = lint(&format!("{HEAD}{code}\n"));

@@ -17,9 +17,12 @@ use crate::{
     filter::FilterInput,
     plugins::{Manifest, breaker::Breaker, gate::ConnectGate, request::Reach},
     redact::Redactor,
-    sandbox::{ErrorKind, Grants, HookInput, HookOutcome, HookRun, Limits, SandboxFault, Source},
+    sandbox::{ErrorKind, Grants, Hook, HookInput, HookOutcome, HookRun, Limits, SandboxFault, Source},
     wake::Hint,
 };
+
+/// Why a plugin is never run.
+const NO_HOOK: &str = "the plugin has no function onRequest or onResponse";
 
 /// Runs the hooks of one attempt.
 pub(super) struct Runner<'a> {
@@ -72,6 +75,9 @@ impl<'a> Runner<'a> {
     pub(super) fn due<'p>(&self, plugin: &'p Installed) -> Due<'p> {
         match &plugin.code {
             Code::Stopped(reason) => Due::Bypassed(reason),
+            Code::Ready { .. } if plugin.hooks.get().is_some_and(|hooks| hooks.are_none()) => {
+                Due::Bypassed(NO_HOOK)
+            }
             Code::Paused(reason) => Due::Fails(Failed::Plugin("paused", reason.clone())),
             Code::Ready { source, manifest } => match manifest.matches.matches(&self.filter_input()) {
                 Ok(true) => Due::Runs { source, manifest },
@@ -119,13 +125,14 @@ impl<'a> Runner<'a> {
         if plugin.hooks.get().is_some_and(|hooks| !hooks.have(input.hook)) {
             return None;
         }
-        let mut report = Report::new(self.ctx, plugin);
+        let (mut report, input_hook) = (Report::new(self.ctx, plugin), input.hook);
         input.dialect = manifest.sandbox_dialect();
         input.grants = Grants {
             reply: manifest.grants.reply,
             skip: manifest.grants.skip,
             fetch: !manifest.connects.is_empty(),
         };
+        input.seed = self.ctx.random.bytes();
         input.limits = Limits { timeout: manifest.timeout.as_duration(), ..Limits::default() };
         let gate = ConnectGate::new(self.ctx.egress.clone(), &manifest.connects, self.plain_http());
         let run = HookRun { tenant: self.channel.bot_id_text().to_owned(), source: source.clone(), input };
@@ -134,7 +141,9 @@ impl<'a> Runner<'a> {
             let _ = plugin.hooks.set(*hooks);
         }
         if ran.as_ref().is_ok_and(|outcome| !outcome.present && outcome.error.is_none()) {
-            return None;
+            let is_first = input_hook == Hook::OnRequest;
+            let has_none = plugin.hooks.get().is_some_and(|hooks| hooks.are_none());
+            return (is_first && has_none).then(|| (ran.map_err(Failed::Sandbox), report.skipped(NO_HOOK)));
         }
         report.fetched(&self.redactor, &gate.made());
         if let Ok(outcome) = &ran {

@@ -40,7 +40,8 @@ pub(super) struct Block<'s> {
     pub entries: Vec<Entry<'s>>,
 }
 
-/// Finds the block: nothing but blank lines and comments may stand before it.
+/// Finds the block: before it, a source may have `#!` in its first line, blank lines, comments and directives such as
+/// `"use strict"`.
 ///
 /// # Errors
 /// What is wrong with it; `Ok(None)` when there is none.
@@ -52,6 +53,9 @@ pub(super) fn find(source: &str) -> Result<Option<Block<'_>>, Vec<Note>> {
         let line = line.trim();
         if in_comment || line.starts_with("/*") {
             in_comment = !line.contains("*/");
+            continue;
+        }
+        if (number == 1 && line.starts_with("#!")) || is_directive(line) {
             continue;
         }
         if let Some(dialect) = Dialect::ALL.into_iter().find(|dialect| is_edge(line, "==", dialect.as_str()))
@@ -121,6 +125,16 @@ fn read<'s>(
 /// The column of the character at a byte of a line.
 fn column_of(line: &str, at: usize) -> u32 {
     u32::try_from(line[..at].chars().count() + 1).unwrap_or(u32::MAX)
+}
+
+/// Whether a line is a directive: a text as a statement, as a script begins with it.
+fn is_directive(line: &str) -> bool {
+    let text = |quote: char| line.strip_prefix(quote)?.split_once(quote);
+    text('"').or_else(|| text('\'')).is_some_and(|(_, rest)| {
+        let rest = rest.trim_start();
+        let rest = rest.strip_prefix(';').unwrap_or(rest).trim_start();
+        rest.is_empty() || rest.starts_with("//") || (rest.starts_with("/*") && rest.ends_with("*/"))
+    })
 }
 
 /// Whether a line is `// ==Word== or `// ==/Word==`.

@@ -176,6 +176,31 @@ fn notes_have_the_column_of_what_they_are_about() {
 }
 
 #[test]
+fn a_directive_or_an_interpreter_may_precede_the_block() {
+    let block = user_script("// @name x");
+    for head in [
+        "\"use strict\";\n",
+        "'use strict'\n\n",
+        "\u{feff}'use strict' ; // as everywhere\r\n/* a\n b */\n",
+        "#!/usr/bin/env node\n\"use strict\"; /* c */\n",
+        "\u{feff}#!/usr/bin/env -S node --test\n// made by a bundler\n'use strict';\n\"use asm\"\n",
+        " \t\n\u{2028}\n",
+    ] {
+        assert_eq!(good(&format!("{head}{block}")).name.as_deref(), Some("x"), "{head:?}");
+    }
+    for code in [
+        "'use strict'; var a = 1;\n",
+        "'use strict', 1\n",
+        "var a = \"use strict\";\n",
+        "\n#!/bin/sh\n",
+        "'open\n",
+    ] {
+        let flaws = flaws(&format!("{code}{block}"));
+        assert!(flaws[0].1.contains("must precede all code"), "{code:?}: {flaws:?}");
+    }
+}
+
+#[test]
 fn only_the_first_block_counts_and_it_precedes_code() {
     let two = user_script("// @name first") + &user_script("// @name second\n// @timeout 0");
     assert_eq!(good(&two).name.as_deref(), Some("first"));

@@ -3,9 +3,11 @@
 
 mod depth;
 mod failure;
+mod names;
 mod output;
 mod program;
 mod readback;
+mod web;
 
 use std::{cell::RefCell, rc::Rc, time::Duration};
 
@@ -14,11 +16,15 @@ use rquickjs::{
 };
 
 pub(super) use self::{
+    names::unknown as unknown_names,
     output::{Done, Output},
     program::{Program, compile},
     readback::usable,
 };
-use self::{program::PRELUDE_PROGRAM, readback::Left};
+use self::{
+    program::{PRELUDE_PROGRAM, WEB_PROGRAM},
+    readback::Left,
+};
 use super::{
     Deadline,
     gate::{FetchAnswer, FetchCall},
@@ -42,6 +48,7 @@ pub(super) trait Host {
 pub(super) fn warm_up() {
     std::sync::LazyLock::force(&depth::STACK);
     std::sync::LazyLock::force(&PRELUDE_PROGRAM);
+    std::sync::LazyLock::force(&WEB_PROGRAM);
 }
 
 /// Makes one run and reports its outcome before anything is torn down: freeing a full heap takes long, and is
@@ -109,8 +116,31 @@ fn prepare(program: Program, limit: usize, deadline: Deadline) -> rquickjs::Resu
     runtime.set_max_stack_size(*depth::STACK);
     runtime.set_loader(program::NoImports, program::NoImports);
     runtime.set_interrupt_handler(Some(Box::new(move || deadline.over())));
-    let context = program.context(&runtime)?;
+    let context = program.uses().context(&runtime)?;
     Ok((runtime, context))
+}
+
+/// Defines every global that a plugin can have, for [`names`]; none of them can be called.
+fn define_globals(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
+    let (prelude, _) = PRELUDE_PROGRAM.load(ctx)?;
+    let begin: Function = prelude.get("begin")?;
+    let (empty, request) = (Object::new(ctx.clone())?, Object::new(ctx.clone())?);
+    request.set("headers", empty.clone())?;
+    let web = web_globals(ctx, [0; 32])?;
+    let none = Value::new_undefined(ctx.clone());
+    let _: Value = begin.call((empty.clone(), web, false, empty.clone(), request, none, empty))?;
+    Ok(())
+}
+
+/// Defines the web's globals; returns what the prelude needs to know of them.
+fn web_globals<'js>(ctx: &Ctx<'js>, seed: [u8; 32]) -> rquickjs::Result<Object<'js>> {
+    let (web, loaded) = WEB_PROGRAM.load(ctx)?;
+    // When memory ends in the middle of it.
+    if let Some(Err(error)) = loaded.result::<Value>() {
+        return Err(error);
+    }
+    let install: Function = web.get("install")?;
+    install.call((web::natives(ctx, seed)?,))
 }
 
 /// Why a run ends early.
@@ -163,7 +193,7 @@ impl<'js> Run<'_, 'js> {
     ) -> Result<bool, Stop> {
         let begin: Function = prelude.get("begin")?;
         let answer: Function = prelude.get("answer")?;
-        let argument: Value = self.begin(&begin)?;
+        let argument: Value = self.begin(&begin, program.uses().web)?;
         let (plugin, loaded) = program.load(&self.ctx)?;
         self.settle(&loaded, &answer)?;
         let [on_request, on_response] = program::hooks(&plugin)?;
@@ -172,7 +202,7 @@ impl<'js> Run<'_, 'js> {
             Hook::OnRequest => on_request,
             Hook::OnResponse => on_response,
         };
-        let Some(hook) = hook else { return Ok(false) };
+        let Some(hook) = hook.filter(|_| !self.input.only_load) else { return Ok(false) };
         let returned: Value = hook.call((argument,))?;
         match returned.as_promise() {
             Some(promise) => self.settle(promise, &answer)?,
@@ -189,7 +219,7 @@ impl<'js> Run<'_, 'js> {
     }
 
     /// Builds `ctx` and the globals.
-    fn begin(&self, begin: &Function<'js>) -> Result<Value<'js>, Stop> {
+    fn begin(&self, begin: &Function<'js>, with_web: bool) -> Result<Value<'js>, Stop> {
         let Self { ctx, input, .. } = self;
         let response = match &input.response {
             Some(response) => ctx.json_parse(text_of(response)?)?,
@@ -198,6 +228,7 @@ impl<'js> Run<'_, 'js> {
         let state = input.state.as_ref().map_or("{}", |state| state.get());
         let arguments = (
             self.hub()?,
+            if with_web { Some(web_globals(ctx, input.seed)?) } else { None },
             input.dialect == Dialect::WebhookPlugin,
             ctx.json_parse(input.msg.get())?,
             readback::request(ctx, &input.request)?,

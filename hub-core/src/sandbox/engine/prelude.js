@@ -14,6 +14,7 @@ const cut = call.bind(String.prototype.slice);
 const find = call.bind(String.prototype.indexOf);
 const replace = call.bind(String.prototype.replace);
 const lower = call.bind(String.prototype.toLowerCase);
+const some = call.bind(Array.prototype.some);
 const upper = call.bind(String.prototype.toUpperCase);
 const NativePromise = Promise;
 const NativeProxy = Proxy;
@@ -51,10 +52,36 @@ defineProperty(functions, 'bind', {
   configurable: true,
 });
 
+// There are no rules of time zones here, and UTC in their place would be a wrong time without a word.
+const NativeDate = Date;
+const timeOf = call.bind(NativeDate.prototype.getTime);
+const match = call.bind(RegExp.prototype.exec);
+
+/** Minutes that a time zone is ahead of UTC. */
+function minutesAhead(zone) {
+  if (zone === undefined) return 0;
+  const name = `${zone}`;
+  if (match(/^(?:(?:Etc\/)?(?:UTC|GMT|UCT)|Zulu)$/i, name)) return 0;
+  const offset = match(/^([+-])([01]\d|2[0-3])(?::?([0-5]\d))?$/, name);
+  if (offset) return (offset[1] === '-' ? -1 : 1) * (offset[2] * 60 + (offset[3] ?? 0) * 1);
+  throw new NativeRangeError(`the time zone ${name} is not known here: use an offset, such as +08:00, or UTC`);
+}
+
+for (const name of ['toLocaleString', 'toLocaleDateString', 'toLocaleTimeString']) {
+  const inUtc = NativeDate.prototype[name];
+  const inZone = { [name](locales, options) {
+    const minutes = minutesAhead(options?.timeZone);
+    return apply(inUtc, minutes === 0 ? this : new NativeDate(timeOf(this) + minutes * 60_000), []);
+  } }[name];
+  defineProperty(NativeDate.prototype, name, { value: inZone, writable: true, configurable: true });
+}
+
 const LINE = 2048;
 const HEADERS = 64;
 
 let hub, asking, ctx, asked, before;
+// What `web.js` knows of its values, if it is there.
+let web = { __proto__: null, isText: () => false, isForm: () => false, isSignal: () => false };
 const waiting = create(null);
 
 function text(value, what) {
@@ -156,26 +183,36 @@ const api = {
   },
   fetch(url, init) {
     return new NativePromise((resolve, reject) => {
-      const { method = 'GET', headers: given, body } = init ?? {};
+      const { method = 'GET', headers: given, body, signal } = init ?? {};
+      if (web.isSignal(signal)) {
+        signal.throwIfAborted();
+        web.watch(signal, () => reject(signal.reason));
+      }
       const headers = create(null);
       if (given !== undefined && given !== null) {
         for (const name of keys(given)) headers[wellFormed(name)] = text(given[name], `the header ${name}`);
+      }
+      const isForm = web.isForm(body);
+      if (isForm && !some(keys(headers), (name) => lower(name) === 'content-type')) {
+        headers['Content-Type'] = 'application/x-www-form-urlencoded;charset=UTF-8';
       }
       const call = {
         __proto__: null,
         url: text(typeof url === 'object' && url !== null ? `${url}` : url, 'the URL'),
         method: text(method, 'the method'),
         headers,
-        body: body === undefined || body === null ? null : typeof body === 'string' ? wellFormed(body) : json(body),
+        body: body === undefined || body === null ? null
+          : typeof body === 'string' || isForm ? wellFormed(`${body}`) : json(body),
       };
       waiting[hub.fetch(stringify(call))] = { resolve, reject };
     });
   },
 };
 
-/** Builds `ctx` and the globals; answers with `ctx`. */
-export function begin(host, globalCtx, msg, req, res, state) {
+/** Builds `ctx` and the globals; answers with `ctx`. `globals` is what `web.js` returned, if it was loaded. */
+export function begin(host, globals, globalCtx, msg, req, res, state) {
   hub = host;
+  web = globals ?? web;
   asking = res === undefined;
   printAs(msg?.sender, function () { return this.user_name || this.user_id || ''; });
   printAs(req.body, function () { return stringify(this); });
@@ -194,10 +231,10 @@ export function begin(host, globalCtx, msg, req, res, state) {
   const console = {
     log: tell('info'), info: tell('info'), warn: tell('warn'), error: tell('error'), debug: tell('debug'),
   };
-  const globals = { console, ...api };
-  if (globalCtx) globals.ctx = ctx;
-  for (const name of keys(globals)) {
-    defineProperty(globalThis, name, { value: globals[name], writable: true, configurable: true });
+  const defined = { console, ...api };
+  if (globalCtx) defined.ctx = ctx;
+  for (const name of keys(defined)) {
+    defineProperty(globalThis, name, { value: defined[name], writable: true, configurable: true });
   }
   return ctx;
 }
@@ -215,13 +252,19 @@ export function answer(id, failure, answered) {
   });
 }
 
+/** A URL or a form as the text that it is; anything else as it is. */
+function printed(value) {
+  return web.isText(value) ? `${value}` : value;
+}
+
 /** What the hook left: state, and after onRequest url, method, headers, kind of body, body. */
 export function finish() {
   const state = ctx.state === undefined || ctx.state === null ? undefined : json(ctx.state);
   if (!asking) return [state];
   const { req } = ctx;
   if (typeof req !== 'object' || req === null) throw new NativeTypeError('ctx.req must be an object');
-  const { url, method, headers: left, body } = req;
+  const { method, headers: left } = req;
+  const [url, body] = [printed(req.url), printed(req.body)];
   if (typeof left !== 'object' || left === null || isArray(left)) {
     throw new NativeTypeError('ctx.req.headers must be an object');
   }

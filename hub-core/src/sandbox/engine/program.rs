@@ -10,7 +10,7 @@ use std::{
 };
 
 use rquickjs::{
-    Context, Ctx, Error, Function, Module, Object, Promise, Runtime, WriteOptions,
+    Context, Ctx, Error, Function, Module, Object, Promise, Runtime, Value, WriteOptions,
     context::intrinsic as has,
     loader::{Bundle, ImportAttributes, Loader, Resolver},
     module::Evaluated,
@@ -48,6 +48,23 @@ const BYTES: [&str; 9] = [
     "globalThis",
     "\\u",
 ];
+/// The same for the globals of the web, see `web.js`; they need typed arrays.
+const WEB: [&str; 12] = [
+    "URL",
+    "atob",
+    "btoa",
+    "TextEncoder",
+    "TextDecoder",
+    "structuredClone",
+    "Abort",
+    "DOMException",
+    "crypto",
+    "CryptoKey",
+    "globalThis",
+    "\\u",
+];
+/// Name of the web's globals in stacks.
+const WEB_FILE: &str = "web.js";
 /// The export under which the hooks of a plugin are found.
 const HOOKS: &str = "hub$hooks";
 
@@ -62,7 +79,23 @@ const MAX_PROGRAMS: usize = 1024;
 #[derive(Clone, Copy)]
 pub(in super::super) struct Program {
     bundle: Bundle,
-    uses_bytes: bool,
+    uses: Uses,
+}
+
+/// What a program needs beyond the language.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Uses {
+    bytes: bool,
+    pub(super) web: bool,
+}
+
+impl Uses {
+    pub(super) const ALL: Self = Self { bytes: true, web: true };
+
+    fn of(source: &str) -> Self {
+        let web = WEB.iter().any(|name| source.contains(name));
+        Self { bytes: web || BYTES.iter().any(|name| source.contains(name)), web }
+    }
 }
 
 /// All programs of this process, by the hash of their source.
@@ -70,7 +103,12 @@ static PROGRAMS: LazyLock<Mutex<HashMap<[u8; 32], Program>>> = LazyLock::new(Mut
 
 /// The prelude.
 pub(super) static PRELUDE_PROGRAM: LazyLock<Program> = LazyLock::new(|| {
-    Program::keep(PRELUDE, bytecode(PRELUDE, include_str!("prelude.js")).expect("tested"), false)
+    Program::keep(PRELUDE, bytecode(PRELUDE, include_str!("prelude.js")).expect("tested"), Uses::default())
+});
+
+/// The web's globals.
+pub(super) static WEB_PROGRAM: LazyLock<Program> = LazyLock::new(|| {
+    Program::keep(WEB_FILE, bytecode(WEB_FILE, include_str!("web.js")).expect("tested"), Uses::ALL)
 });
 
 /// A program this process has compiled.
@@ -95,6 +133,8 @@ pub(in super::super) fn compile(hash: [u8; 32], source: &str) -> Result<Program,
         let name = hook.as_str();
         format!("typeof {name} === 'function' ? {name} : undefined")
     });
+    // A byte order mark is white space to the engine, behind which `#!` is not the start of the file.
+    let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let with_tail = format!("{source}\nexport const {HOOKS} = [{}];\n", tail.join(", "));
     let code = bytecode(PLUGIN, &with_tail).map_err(|error| placed(error, source))?;
     let mut programs = PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,8 +144,7 @@ pub(in super::super) fn compile(hash: [u8; 32], source: &str) -> Result<Program,
             "this process has compiled as many plugins as it may",
         ));
     }
-    let uses_bytes = BYTES.iter().any(|name| source.contains(name));
-    Ok(*programs.entry(hash).or_insert_with(|| Program::keep(PLUGIN, code, uses_bytes)))
+    Ok(*programs.entry(hash).or_insert_with(|| Program::keep(PLUGIN, code, Uses::of(source))))
 }
 
 /// Gives an error its place where the engine has none in the author's source: modules are resolved after they were
@@ -133,10 +172,7 @@ fn placed(error: ScriptError, source: &str) -> ScriptError {
 
 fn bytecode(name: &str, source: &str) -> Result<Vec<u8>, ScriptError> {
     let broken = |_| ScriptError::new(ErrorKind::Memory, "no memory for compiling");
-    let runtime = Runtime::new().map_err(broken)?;
-    runtime.set_memory_limit(COMPILE_MEMORY);
-    runtime.set_max_stack_size(COMPILE_STACK);
-    let context = Context::custom::<Compiler>(&runtime).map_err(broken)?;
+    let (_runtime, context) = compiling_runtime().map_err(broken)?;
     context.with(|ctx| {
         let options = WriteOptions { strip_source: true, ..WriteOptions::default() };
         Module::declare(ctx.clone(), name, source)
@@ -145,20 +181,24 @@ fn bytecode(name: &str, source: &str) -> Result<Vec<u8>, ScriptError> {
     })
 }
 
+/// A context that compiles, within its limits.
+pub(super) fn compiling_runtime() -> rquickjs::Result<(Runtime, Context)> {
+    let runtime = Runtime::new()?;
+    runtime.set_memory_limit(COMPILE_MEMORY);
+    runtime.set_max_stack_size(COMPILE_STACK);
+    let context = Context::custom::<Compiler>(&runtime)?;
+    Ok((runtime, context))
+}
+
 impl Program {
     /// Keeps bytecode for the rest of the process's life, which is what the engine's loader wants.
-    fn keep(name: &'static str, code: Vec<u8>, uses_bytes: bool) -> Self {
+    fn keep(name: &'static str, code: Vec<u8>, uses: Uses) -> Self {
         let code: &'static [u8] = Box::leak(code.into_boxed_slice());
-        Self { bundle: rquickjs::loader::bundle::Bundle(Box::leak(Box::new([(name, code)]))), uses_bytes }
+        Self { bundle: rquickjs::loader::bundle::Bundle(Box::leak(Box::new([(name, code)]))), uses }
     }
 
-    /// A context without code generation, with what the program can use.
-    pub(super) fn context(self, runtime: &Runtime) -> rquickjs::Result<Context> {
-        if self.uses_bytes {
-            Context::custom::<WithBytes>(runtime)
-        } else {
-            Context::custom::<Library>(runtime)
-        }
+    pub(super) fn uses(self) -> Uses {
+        self.uses
     }
 
     /// Runs the top level in a context; the promise settles when that has ended.
@@ -171,10 +211,34 @@ impl Program {
     }
 }
 
-/// The hooks of a loaded plugin: `onRequest` and `onResponse`.
+impl Uses {
+    /// A context without code generation.
+    pub(super) fn context(self, runtime: &Runtime) -> rquickjs::Result<Context> {
+        if self.bytes { Context::custom::<WithBytes>(runtime) } else { Context::custom::<Library>(runtime) }
+    }
+}
+
+/// The hooks of a loaded plugin: `onRequest` and `onResponse`, by their names in the file, as exports of these names, or
+/// as members of the default export.
 pub(super) fn hooks<'js>(module: &Module<'js, Evaluated>) -> rquickjs::Result<[Option<Function<'js>>; 2]> {
-    let hooks: Object = module.get(HOOKS)?;
-    Ok([hooks.get(0_u32)?, hooks.get(1_u32)?])
+    let named: Object = module.get(HOOKS)?;
+    let exports = module.namespace()?;
+    let default: Option<Value> = exports.get("default").ok();
+    let default = default.and_then(Value::into_object);
+    let hook = |at: u32, hook: Hook| -> rquickjs::Result<_> {
+        if let Some(function) = named.get(at)? {
+            return Ok(Some(function));
+        }
+        let exported: Option<Value> = exports.get(hook.as_str())?;
+        let exported = exported.filter(|value| !value.is_undefined());
+        let value = match (exported, &default) {
+            (Some(value), _) => Some(value),
+            (None, Some(default)) => Some(default.get(hook.as_str())?),
+            (None, None) => None,
+        };
+        Ok(value.and_then(Value::into_function))
+    };
+    Ok([hook(0, Hook::OnRequest)?, hook(1, Hook::OnResponse)?])
 }
 
 /// Refuses every `import()`, also of what is loaded already.
