@@ -18,6 +18,8 @@ use crate::{
     random::Random,
 };
 
+pub mod authorization;
+
 /// A text that must not be seen: no `Display`, no `Serialize`, `Debug` shows stars, wiped when dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);

@@ -3,7 +3,7 @@
 
 use poem::http::{HeaderMap, header};
 
-use crate::credentials::cookie;
+use crate::credentials::cookies;
 
 /// Name of the cookie.
 const COOKIE: &str = "look";
@@ -84,7 +84,7 @@ impl Theme {
 impl Appearance {
     /// The look of the browser that sends these headers.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let mut parts = cookie(headers, COOKIE).unwrap_or_default().splitn(3, '.');
+        let mut parts = cookies(headers, COOKIE).next().unwrap_or_default().splitn(3, '.');
         let [language, theme, off] = std::array::from_fn(|_| parts.next().unwrap_or_default());
         let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
         let chosen = Language::parse(language);

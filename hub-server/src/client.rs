@@ -1,6 +1,6 @@
 //! The client of a connection.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ipnet::IpNet;
 use poem::{
@@ -35,15 +35,27 @@ impl ProxyHeader {
             Self::XForwardedFor => "x-forwarded-for",
             Self::Forwarded => "forwarded",
         };
-        let values = headers.get_all(name).iter().map(|value| value.to_str().unwrap_or_default());
-        let hops = values.flat_map(|value| -> Vec<Option<IpAddr>> {
+        let hops = headers.get_all(name).iter().flat_map(|value| -> Vec<Option<IpAddr>> {
+            // Bytes that are not text make the hop that they are in unreadable.
+            let value = &*String::from_utf8_lossy(value.as_bytes());
             match self {
-                Self::XForwardedFor => value.split(',').map(|hop| hop.trim().parse().ok()).collect(),
+                Self::XForwardedFor => value.split(',').map(address).collect(),
                 Self::Forwarded => rfc7239::parse(value).map(|hop| forwarded_for(hop.ok()?)).collect(),
             }
         });
         hops.map(|hop| hop.map(|ip| ip.to_canonical())).collect()
     }
+}
+
+/// The address of a hop of `X-Forwarded-For`, as the proxies of the world write it: bare, with a port, in brackets, in
+/// quotes.
+fn address(hop: &str) -> Option<IpAddr> {
+    let hop = hop.trim();
+    let hop = hop.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(hop).trim();
+    let bare = hop.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(hop);
+    // Of an address of one link, only the machine that has the link knows the zone.
+    let bare = bare.split_once('%').map_or(bare, |(address, _)| address);
+    bare.parse().ok().or_else(|| hop.parse::<SocketAddr>().ok().map(|address| address.ip()))
 }
 
 fn forwarded_for(hop: rfc7239::Forwarded<'_>) -> Option<IpAddr> {
@@ -57,7 +69,7 @@ impl Client {
     /// Reads the client from a request. Headers of proxies count only if the peer is a trusted one; the client is
     /// then the right-most hop that is not.
     pub(crate) fn of(request: &Request, trusted: &[IpNet], said_in: ProxyHeader) -> Self {
-        let peer = request.remote_addr().as_socket_addr().map(std::net::SocketAddr::ip);
+        let peer = request.remote_addr().as_socket_addr().map(SocketAddr::ip);
         let peer = peer.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)).to_canonical();
         let hops = said_in.hops(request.headers());
         let user_agent = request
@@ -139,6 +151,38 @@ mod tests {
         assert_eq!(seen(&["1.1.1.1", "9.9.9.9, 10.0.0.7"], &proxies), "9.9.9.9");
         assert_eq!(seen(&["1.1.1.1, garbage, 10.0.0.7"], &proxies), "10.0.0.7");
         assert_eq!(seen(&["10.0.0.8, 10.0.0.7"], &proxies), "10.0.0.8");
+    }
+
+    #[test]
+    fn a_hop_is_read_however_the_proxy_writes_it() {
+        let proxies = ["0.0.0.0/32", "10.0.0.0/8"];
+        for (hop, ip) in [
+            ("1.2.3.4:51008", "1.2.3.4"),
+            (" 1.2.3.4 ", "1.2.3.4"),
+            ("\"1.2.3.4:80\"", "1.2.3.4"),
+            ("[2001:db8::1]:443", "2001:db8::1"),
+            ("[2001:db8::1]", "2001:db8::1"),
+            ("\"[2001:db8::1]\"", "2001:db8::1"),
+            ("\"[2001:db8::1]:443\"", "2001:db8::1"),
+            ("2001:db8::1", "2001:db8::1"),
+            ("2001:DB8:0::1", "2001:db8::1"),
+            ("fe80::1%eth0", "fe80::1"),
+            ("::ffff:1.2.3.4", "1.2.3.4"),
+            ("[::ffff:1.2.3.4]:5", "1.2.3.4"),
+        ] {
+            assert_eq!(seen(&[hop], &proxies), ip);
+            assert_eq!(seen(&[&format!("9.9.9.9, {hop},10.0.0.7:99")], &proxies), ip);
+            assert_eq!(seen(&["9.9.9.9", hop, "10.0.0.7"], &proxies), ip);
+        }
+        for unreadable in
+            ["unknown", "", "_hidden", "1.2.3.4:x", "1.2.3", "[2001:db8::1", "1.2.3.4:51008:1", "\u{e9}"]
+        {
+            assert_eq!(
+                seen(&[&format!("9.9.9.9, {unreadable}, 10.0.0.7")], &proxies),
+                "10.0.0.7",
+                "{unreadable}"
+            );
+        }
     }
 
     #[test]

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use hub_core::{
     ErrorCode, Hub,
     access::Actor,
-    secret::{Secret, TokenHash},
+    local_http::cannot_be_rebound,
+    secret::{Secret, TokenHash, authorization::bearer_token},
 };
 use poem::{
     Request, RequestBody, Result,
-    http::{HeaderMap, HeaderValue, Method, header},
+    http::{HeaderMap, Method, header, uri::Authority},
 };
 use poem_openapi::{
     ApiExtractor, ApiExtractorType, ExtractParamOptions,
@@ -27,10 +28,11 @@ mod app;
 mod cookies;
 mod waiting;
 
-pub(crate) use cookies::{cookie, device_cookie_name, entry_cookies, flow_cookie, flow_cookie_name};
+pub(crate) use cookies::{cookies, devices, entry_cookies, flow_cookie, flow_of};
 pub(crate) use waiting::Held;
 
 pub use app::{AppClient, AppOwner, AppSocketClient};
+use cookies::sessions;
 pub use cookies::{PLAIN_COOKIE, SECURE_COOKIE, cleared_cookie, session_cookie};
 
 /// The credentials in a request, not validated.
@@ -38,17 +40,19 @@ pub use cookies::{PLAIN_COOKIE, SECURE_COOKIE, cleared_cookie, session_cookie};
 pub struct Presented {
     /// From `Authorization: Bearer`, `X-API-Key` or the query. It has priority, even if it is invalid.
     pub explicit: Option<Secret>,
-    /// From the session cookie.
-    pub cookie: Option<Secret>,
+    /// From cookies with the name of the session cookie. Other programs of the host may have set some of them: each is
+    /// tried.
+    pub cookies: Vec<Secret>,
 }
 
 impl Presented {
     /// Reads headers and cookie.
     pub fn of(headers: &HeaderMap, https: bool) -> Self {
-        let bearer = headers.get_all(header::AUTHORIZATION).iter().find_map(bearer_token);
-        let key = || headers.get("x-api-key").map(|value| Secret::new(value.to_str().unwrap_or_default()));
-        let name = if https { SECURE_COOKIE } else { PLAIN_COOKIE };
-        Self { explicit: bearer.or_else(key), cookie: cookie(headers, name).map(Secret::new) }
+        let key = || headers.get("x-api-key").map(|value| value.to_str().unwrap_or_default());
+        Self {
+            explicit: bearer_token(headers).or_else(key).map(Secret::new),
+            cookies: sessions(headers, https),
+        }
     }
 
     fn with_query(mut self, query: Option<&str>) -> Self {
@@ -59,18 +63,10 @@ impl Presented {
         self
     }
 
-    /// Identifies the caller for a rate limit.
-    pub(crate) fn any(&self) -> Option<&Secret> {
-        self.explicit.as_ref().or(self.cookie.as_ref())
+    /// The credentials that are tried: the explicit one alone if there is one. They identify the caller for a rate limit.
+    pub(crate) fn tried(&self) -> &[Secret] {
+        self.explicit.as_ref().map_or(self.cookies.as_slice(), std::slice::from_ref)
     }
-}
-
-/// The token of a value of `Authorization`; empty if it cannot be read. Another scheme is no credential of the hub: a
-/// proxy before it may have its own.
-fn bearer_token(value: &HeaderValue) -> Option<Secret> {
-    let (scheme, token) = value.as_bytes().split_at_checked("bearer".len())?;
-    let is_bearer = scheme.eq_ignore_ascii_case(b"bearer") && token.first().is_none_or(|byte| *byte == b' ');
-    is_bearer.then(|| Secret::new(str::from_utf8(token).unwrap_or_default().trim()))
 }
 
 /// The caller of a request from the same process. It is in the extensions of the request, which no byte of an HTTP
@@ -97,13 +93,17 @@ pub async fn authenticate_user(
     request: &Request,
 ) -> std::result::Result<Actor, ApiError> {
     if let Some(actor) = in_process_caller(request) {
-        return judged(request, None, Ok(actor));
+        return judged(request, &[], Ok(actor));
     }
     let by_cookie = presented.explicit.is_none();
     if by_cookie && reports_origin(request.headers()) {
         check_origin(settings, request.method(), request.headers())?;
     }
-    let actor = judged(request, presented.any(), authenticate_presented(hub, presented).await)?;
+    let (actor, credential) = match authenticate_presented(hub, presented).await {
+        Ok((actor, credential)) => (Ok(actor), std::slice::from_ref(credential)),
+        Err(error) => (Err(error), presented.tried()),
+    };
+    let actor = judged(request, credential, actor)?;
     // A request that reports no origin is refused, too, if it has a session.
     if by_cookie {
         check_origin(settings, request.method(), request.headers())?;
@@ -116,15 +116,23 @@ pub(crate) fn reports_origin(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site")
 }
 
-/// The user of a credential.
-async fn authenticate_presented(hub: &Hub, presented: &Presented) -> std::result::Result<Actor, ApiError> {
+/// The user of the credential that is valid, and the credential.
+async fn authenticate_presented<'p>(
+    hub: &Hub,
+    presented: &'p Presented,
+) -> std::result::Result<(Actor, &'p Secret), ApiError> {
     if let Some(key) = &presented.explicit {
-        return Ok(hub.accounts().authenticate_api_key(key.expose()).await?);
+        return Ok((hub.accounts().authenticate_api_key(key.expose()).await?, key));
     }
-    let Some(cookie) = &presented.cookie else {
-        return Err(ApiError::new(ErrorCode::Unauthorized, "sign in or send an API key"));
-    };
-    Ok(hub.accounts().authenticate_session(cookie.expose()).await?)
+    let mut refused = ApiError::new(ErrorCode::Unauthorized, "sign in or send an API key");
+    for cookie in &presented.cookies {
+        match hub.accounts().authenticate_session(cookie.expose()).await {
+            Ok(actor) => return Ok((actor, cookie)),
+            Err(error) if is_bad_credential(&error) => refused = error.into(),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(refused)
 }
 
 /// The rule against cross-site request forgery. It applies to requests that a browser authenticates with its cookie,
@@ -141,13 +149,15 @@ pub fn check_origin(
         return Ok(());
     }
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
-    let own_origin = text("origin").map(|origin| settings.is_own_origin(origin));
+    let origin = text("origin");
     let allowed = match text("sec-fetch-site") {
-        Some("same-origin") => own_origin != Some(false),
-        // The user typed the address or used a bookmark.
-        Some("none") => own_origin.unwrap_or(true),
+        // No page can forge it, so it decides: `none` is an address that the user typed. A page under a name that leads
+        // here although it is not ours (DNS rebinding) has our origin for the browser, too.
+        Some("same-origin" | "none") => origin.is_none_or(|origin| {
+            origin == HIDDEN_ORIGIN || settings.is_own_origin(origin) || is_fixed_host(origin)
+        }),
         Some(_) => false,
-        None => own_origin == Some(true),
+        None => origin.is_some_and(|origin| settings.is_own_origin(origin)),
     };
     if allowed {
         return Ok(());
@@ -156,6 +166,15 @@ pub fn check_origin(
         ErrorCode::Forbidden,
         "a change by a browser must come from the hub's own pages (Origin or Sec-Fetch-Site)",
     ))
+}
+
+/// The origin that browsers report for forms of pages with `Referrer-Policy: no-referrer`.
+const HIDDEN_ORIGIN: &str = "null";
+
+/// Whether the origin is that of an address or of a local name, which cannot be rebound.
+fn is_fixed_host(origin: &str) -> bool {
+    let authority = origin.split_once("://").and_then(|(_, host)| host.parse::<Authority>().ok());
+    authority.is_some_and(|authority| cannot_be_rebound(authority.host()))
 }
 
 /// A signed-in user.
@@ -258,7 +277,7 @@ impl<'a> ApiExtractor<'a> for ChannelClient {
             ApiError::new(ErrorCode::Unauthorized, "send the channel's API key in X-API-Key")
         })?;
         let actor = data::<Hub>(request).channels().authenticate_key(key.expose()).await;
-        Ok(Self(judged(request, Some(&key), actor.map_err(ApiError::from))?))
+        Ok(Self(judged(request, std::slice::from_ref(&key), actor.map_err(ApiError::from))?))
     }
 }
 
@@ -266,23 +285,23 @@ impl<'a> ApiExtractor<'a> for ChannelClient {
 /// count for the credential rather than for its address.
 fn judged<T>(
     request: &Request,
-    credential: Option<&Secret>,
+    credentials: &[Secret],
     outcome: std::result::Result<T, ApiError>,
 ) -> std::result::Result<T, ApiError> {
     let limits = data::<Arc<RateLimits>>(request);
-    match (&outcome, credential) {
-        (Ok(_), _) => {
+    match &outcome {
+        Ok(_) => {
             if let Some(cap) = request.data::<BodyCap>() {
                 cap.raise();
             }
-            if let Some(credential) = credential {
-                limits.note_valid(credential.expose());
-            }
+            credentials.iter().for_each(|credential| limits.note_valid(credential.expose()));
         }
-        (Err(error), Some(credential)) if is_bad_credential(error.inner()) => {
-            limits.note_invalid(&TokenHash::of(credential.expose()));
+        Err(error) if is_bad_credential(error.inner()) => {
+            credentials
+                .iter()
+                .for_each(|credential| limits.note_invalid(&TokenHash::of(credential.expose())));
         }
-        (Err(_), _) => {}
+        Err(_) => {}
     }
     outcome
 }
@@ -334,11 +353,20 @@ mod tests {
         for (allowed, site, origin) in [
             (true, Some("same-origin"), None),
             (true, Some("same-origin"), Some(own)),
+            (true, Some("same-origin"), Some("null")),
+            (true, Some("same-origin"), Some("http://127.0.0.1:9800")),
+            (true, Some("same-origin"), Some("http://[::1]:9800")),
             (false, Some("same-origin"), Some("https://evil.example")),
+            (false, Some("same-origin"), Some("")),
+            (true, Some("none"), Some("null")),
             (true, Some("none"), None),
             (true, Some("none"), Some(own)),
             (false, Some("none"), Some("https://evil.example")),
             (false, Some("same-site"), None),
+            (false, Some("same-site"), Some("null")),
+            (false, Some("cross-site"), Some("null")),
+            (false, Some("cross-site"), Some(own)),
+            (false, Some(""), Some(own)),
             (false, Some("cross-site"), Some("https://evil.example")),
             (true, None, Some(own)),
             (true, None, Some("http://localhost:9800")),
@@ -361,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn an_explicit_credential_is_seen_in_every_carrier() {
+    fn an_explicit_credential_is_found_in_every_carrier() {
         let explicit = |pairs: &[(&'static str, &str)]| {
             Presented::of(&headers(pairs), false).explicit.map(|secret| secret.expose().to_owned())
         };
@@ -370,10 +398,10 @@ mod tests {
         assert_eq!(explicit(&[("x-api-key", "abc")]).as_deref(), Some("abc"));
         assert_eq!(explicit(&[("authorization", "Basic abc"), ("x-api-key", "k")]).as_deref(), Some("k"));
         assert_eq!(explicit(&[("authorization", "Basic abc")]), None, "it is that of a proxy");
-        assert_eq!(explicit(&[("authorization", "Bearers abc")]), None);
         assert_eq!(explicit(&[("authorization", "Bearer"), ("x-api-key", "k")]).as_deref(), Some(""));
         let mut unreadable = headers(&[("x-api-key", "k")]);
-        unreadable.insert("authorization", HeaderValue::from_bytes(b"Bearer \xe9").unwrap());
+        let value = poem::http::HeaderValue::from_bytes(b"Bearer \xe9").unwrap();
+        unreadable.insert("authorization", value);
         assert_eq!(Presented::of(&unreadable, false).explicit.unwrap().expose(), "");
         assert_eq!(explicit(&[("cookie", "session=abc")]), None);
         let query = |query| {

@@ -6,13 +6,14 @@ use futures_util::FutureExt;
 use hub_core::{Error, ErrorCode, Hub, secret::TokenHash, spans, time::Stopwatch};
 use poem::{
     Endpoint, IntoResponse, Request, Response, Result,
-    http::{HeaderValue, Method, header},
+    http::{HeaderValue, Method, StatusCode, header},
 };
 use poem_openapi::OperationId;
 use tracing::{Instrument, field::Empty};
 
 use crate::{
     AppSettings, Client,
+    api::external,
     app_calls::CallNote,
     appearance::Appearance,
     body_cap, console,
@@ -32,6 +33,9 @@ const FORM_OVERHEAD: usize = 256 * 1024;
 
 /// Paths that monitoring calls frequently.
 const PROBES: [&str; 3] = ["/healthz", "/readyz", metrics::PATH];
+
+/// Pages outside the console.
+const PAGES: [&str; 4] = [login_page::SIGN_IN, "/login/reset", "/docs", "/oauth/complete"];
 
 /// The layer.
 pub(crate) struct Edge<E> {
@@ -63,6 +67,7 @@ impl<E: Endpoint> Endpoint for Edge<E> {
     async fn call(&self, mut request: Request) -> Result<Response> {
         let started = Stopwatch::start();
         let id = self.request_id(&request);
+        paths::merge_slashes(request.uri_mut());
         let is_older = older_paths::rewrite(&mut request);
         empty_parameters::remove(&mut request);
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
@@ -82,13 +87,19 @@ impl<E: Endpoint> Endpoint for Edge<E> {
             http.response.status_code = Empty,
             hub.request_id = &*id.0,
         );
-        let is_page = console::is_page(&path) || path == login_page::SIGN_IN;
+        let is_page = console::is_page(&path)
+            || path == login_page::SIGN_IN
+            || (external::is_opened_by_browsers(&path) && external::wants_a_page(request.headers()));
         let look = is_page.then(|| Appearance::of(request.headers()));
         let admitted = self.admit(&mut request);
         let network = request.data::<Client>().map(Client::network);
         let note = CallNote::begin(&mut request);
+        let page = self.page_without_slash(&request);
         let answer = match admitted {
-            Ok(()) => self.guarded(request).instrument(span.clone()).await,
+            Ok(()) => match page {
+                Some(page) => Ok(console::see_other(&page, &[])),
+                None => self.guarded(request).instrument(span.clone()).await,
+            },
             Err(error) => match gateway::refusal(&error).filter(|_| gateway::is_call(&path)) {
                 Some(response) => Ok(response),
                 None => Err(error.into()),
@@ -98,6 +109,10 @@ impl<E: Endpoint> Endpoint for Edge<E> {
             Ok(response) => response,
             Err(error) => self.failure(error, &path, &id.0, network, look),
         };
+        let refuses_method = response.status() == StatusCode::METHOD_NOT_ALLOWED;
+        if method == Method::OPTIONS && (refuses_method || path == "*") {
+            response = self.options(&path);
+        }
         if is_older {
             older_paths::add_bare_fields(&mut response).await;
         }
@@ -136,6 +151,22 @@ impl<E: Endpoint> Edge<E> {
         RequestId(id.into())
     }
 
+    /// The address of a page that was asked for with a slash at its end.
+    fn page_without_slash(&self, request: &Request) -> Option<String> {
+        let path = request.uri().path().strip_suffix('/').filter(|_| request.method() == Method::GET)?;
+        let is_page = console::is_page(path) || PAGES.contains(&path);
+        self.routes.template(path).filter(|_| is_page)?;
+        let query = request.uri().query().map(|query| format!("?{query}")).unwrap_or_default();
+        Some(format!("{path}{query}"))
+    }
+
+    /// The methods of a path, which load balancers ask for to see whether the hub is there.
+    fn options(&self, path: &str) -> Response {
+        let allow = [self.routes.allow(path), "OPTIONS".to_owned()].join(", ");
+        let allow = allow.trim_start_matches(", ");
+        Response::builder().status(StatusCode::NO_CONTENT).header(header::ALLOW, allow).finish()
+    }
+
     /// Checks of the head: texts, size, then rate.
     fn admit(&self, request: &mut Request) -> Result<(), ApiError> {
         if !gateway::is_call(request.uri().path()) {
@@ -160,8 +191,8 @@ impl<E: Endpoint> Edge<E> {
         if is_call || console::is_page(path) || is_sign_in_form {
             let network = client.network();
             let presented = Presented::of(request.headers(), self.settings.is_https());
-            let credential = presented.any().map(|credential| TokenHash::of(credential.expose()));
-            self.limits.check_default(credential.as_ref(), network)?;
+            let credentials = presented.tried().iter().map(|credential| TokenHash::of(credential.expose()));
+            self.limits.check_default(credentials, network)?;
             let is_sign_in = path.starts_with("/api/auth/") && path != "/api/auth/logout";
             if is_sign_in_form || (is_sign_in && request.method() == Method::POST) {
                 self.limits.check_auth(network)?;

@@ -7,6 +7,8 @@ use poem::{
 };
 use serde_json::{Map, Value};
 
+use crate::credentials::Presented;
+
 /// An older path, and its replacement.
 const PATHS: [(&str, &str); 4] = [
     ("/api/ws", "/api/v1/channels/connect"),
@@ -35,8 +37,7 @@ pub(crate) fn rewrite(request: &mut Request) -> bool {
     let Ok(uri) = format!("{path}{separator}{query}").parse::<Uri>() else { return false };
     *request.uri_mut() = uri;
     let headers = request.headers_mut();
-    if !headers.contains_key(API_KEY)
-        && !headers.contains_key(header::AUTHORIZATION)
+    if Presented::of(headers, true).explicit.is_none()
         && let Some(mut value) = key.and_then(|key| HeaderValue::try_from(key).ok())
     {
         value.set_sensitive(true);

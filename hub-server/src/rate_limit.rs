@@ -153,14 +153,18 @@ impl RateLimits {
         self.sends.check(Key::Hash(TokenHash::of(&actor.principal())))
     }
 
-    /// Takes a token for any other request: of the credential that it presents once that has proved to be valid, of its
-    /// address before.
+    /// Takes a token for any other request: of the credential among those it presents that has proved to be valid, of
+    /// its address before.
     ///
     /// # Errors
     /// `RATE_LIMITED` with the time until the next token.
-    pub fn check_default(&self, credential: Option<&TokenHash>, network: IpAddr) -> Result<()> {
-        match credential.filter(|credential| self.known.contains(credential)) {
-            Some(credential) => self.per_credential.check(Key::Hash(credential.clone())),
+    pub fn check_default(
+        &self,
+        credentials: impl IntoIterator<Item = TokenHash>,
+        network: IpAddr,
+    ) -> Result<()> {
+        match credentials.into_iter().find(|credential| self.known.contains(credential)) {
+            Some(credential) => self.per_credential.check(Key::Hash(credential)),
             None => self.per_address.check(Key::Ip(network)),
         }
     }
@@ -301,7 +305,7 @@ mod tests {
         let settings =
             RateLimitSettings { default: per_minute(2), max_keys: 3, ..RateLimitSettings::default() };
         let (limits, _) = limits(&settings);
-        let check = |key: &str| limits.check_default(Some(&TokenHash::of(key)), HERE);
+        let check = |key: &str| limits.check_default([TokenHash::of(key)], HERE);
         let passed = |key: &str| (0..9).take_while(|_| check(key).is_ok()).count();
         let made_up = (0..9).take_while(|n| check(&format!("made up {n}")).is_ok()).count();
         assert_eq!(made_up, 2, "their address pays");
@@ -324,7 +328,7 @@ mod tests {
         assert_eq!(passed.count(), 3 + 2, "all that are too many share one bucket");
         assert!(limits.per_address.limiter.len() <= 4);
         limits.note_valid("a");
-        limits.check_default(Some(&TokenHash::of("a")), HERE).unwrap();
+        limits.check_default([TokenHash::of("a")], HERE).unwrap();
     }
 
     #[test]

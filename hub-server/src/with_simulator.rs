@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hub_core::{Error, demo::AppMock, local_http::LocalService};
+use hub_core::{Error, demo::AppMock, local_http::LocalService, secret::authorization::bearer_token};
 use poem::{
     Endpoint, Request, Response, Result,
     error::ReadBodyError,
@@ -45,8 +45,7 @@ impl<E: Endpoint<Output = Response>> WithSimulator<E> {
     /// Replaces the chosen token by the real one.
     async fn replace_token(&self, request: &mut Request) -> Result<(), ApiError> {
         let Some((chosen, mock)) = &self.token else { return Ok(()) };
-        let bearer = format!("Bearer {chosen}");
-        let in_header = request.header(header::AUTHORIZATION) == Some(bearer.as_str());
+        let in_header = bearer_token(request.headers()) == Some(&**chosen);
         let query = request.uri().query().unwrap_or_default().to_owned();
         let in_query = url::form_urlencoded::parse(query.as_bytes())
             .any(|(name, value)| name == "token" && value == **chosen);

@@ -28,6 +28,9 @@ use crate::{
 
 /// How long a ceremony may take.
 const LIFETIME: Duration = Duration::from_secs(5 * 60);
+/// Where the flags are in the data of an authenticator (WebAuthn, section 6.1), and the bit of the backup eligibility.
+const FLAGS_AT: usize = 32;
+const BACKUP_ELIGIBLE: u8 = 0x08;
 /// Passkeys of one user.
 const MAX_PASSKEYS: u32 = 50;
 
@@ -269,7 +272,8 @@ impl Accounts<'_> {
     /// # Errors
     /// `INVALID_TOKEN` when the ceremony is unknown, used, expired or another browser's, when the passkey is
     /// unknown, another user's or disabled, when its counter went back, or when the answer does not belong to
-    /// the ceremony: always the same words. `INVALID_PARAMS` when it cannot be read.
+    /// the ceremony: always the same words. `INVALID_TOKEN` with the reason when a synchronised passkey is signed with
+    /// by one that is not. `INVALID_PARAMS` when it cannot be read.
     pub async fn finish_passkey_login(
         &self,
         flow_id: &str,
@@ -284,7 +288,7 @@ impl Accounts<'_> {
         let found = self.ctx.store.read().await?.passkeys().find(&credential_id).await?;
         let (id, user_id, stored) = found.ok_or_else(wrong_passkey)?;
         check_holder(&state, &answer, user_id)?;
-        let mut credential: Credential = serde_json::from_str(&stored).map_err(Error::internal)?;
+        let (mut credential, was_synchronised) = with_eligibility(&stored, &answer)?;
         let result = webauthn
             .finish_discoverable_authentication_v2(&answer, state.challenge, &credential)
             .map_err(|error| {
@@ -294,6 +298,12 @@ impl Accounts<'_> {
                 self.note_failed_login(user_id, "passkey", client);
                 refused(&error)
             })?;
+        // The signature is valid, so the reason is for the owner of the passkey.
+        if was_synchronised && !result.backup_eligible() {
+            tracing::warn!(passkey = %id, user = %user_id, "passkey refused; it could be synchronised and no longer can");
+            self.note_failed_login(user_id, "passkey", client);
+            return Err(changed_passkey());
+        }
         credential.update_credential(&result);
         let fresh = serde_json::to_string(&credential).map_err(Error::internal)?;
         let (now, session) = (self.ctx.store.now(), self.new_session(user_id, client).by("passkey"));
@@ -361,6 +371,17 @@ fn check_holder(state: &SigningIn, answer: &PublicKeyCredential, holder: UserId)
     if right { Ok(()) } else { Err(wrong_passkey()) }
 }
 
+/// The stored credential with the backup eligibility that the answer reports, which the signature covers, and whether it
+/// was eligible before. Password managers that begin to synchronise passkeys set the flag later (iCloud, KeePassXC); the
+/// library would refuse them for ever.
+fn with_eligibility(stored: &str, answer: &PublicKeyCredential) -> Result<(Credential, bool)> {
+    let mut stored: Value = serde_json::from_str(stored).map_err(Error::internal)?;
+    let flags = answer.response.authenticator_data.get(FLAGS_AT).copied().unwrap_or_default();
+    let now = Value::Bool(flags & BACKUP_ELIGIBLE != 0);
+    let before = std::mem::replace(&mut stored["cred"]["backup_eligible"], now);
+    Ok((serde_json::from_value(stored).map_err(Error::internal)?, before == true))
+}
+
 /// Reads the answer of a browser; what the library would refuse without need is made regular before.
 fn read_credential<T: DeserializeOwned>(mut credential: Value) -> Result<T> {
     if let Some(response) = credential.get_mut("response").and_then(Value::as_object_mut) {
@@ -379,7 +400,7 @@ fn refused(error: &WebauthnError) -> Error {
             "a passkey was used on a page whose address is not the hub's public URL: scheme, host or port"
         );
     } else {
-        tracing::debug!(%error, "a passkey was refused");
+        tracing::info!(%error, "passkey refused");
     }
     wrong_passkey()
 }
@@ -387,6 +408,11 @@ fn refused(error: &WebauthnError) -> Error {
 fn wrong_passkey() -> Error {
     Error::new(ErrorCode::InvalidToken, "this passkey is not accepted")
         .with_hint("begin again; if that does not help, sign in another way")
+}
+
+fn changed_passkey() -> Error {
+    Error::new(ErrorCode::InvalidToken, "this passkey is no longer the synchronised one that was registered")
+        .with_hint("sign in another way and create a new passkey")
 }
 
 fn in_use() -> Error {

@@ -111,22 +111,11 @@ impl ExternalApi {
         /// Whether to link the account to the signed-in user.
         link: Query<Option<bool>>,
     ) -> Result<SeeOther, ApiError> {
-        let Visitor { sign_in, actor } = visitor;
-        sign_in.limits.check_auth(sign_in.network)?;
-        let actor = if link.0 == Some(true) {
-            let missing = || ApiError::new(ErrorCode::Unauthorized, "sign in to link an account");
-            let actor = actor.ok_or_else(missing)?;
-            // A page of another site could otherwise link an account of its own.
-            check_origin(sign_in.settings, &Method::POST, sign_in.headers)?;
-            Some(actor)
-        } else {
-            None
-        };
-        let accounts = sign_in.hub.accounts();
-        let browser = accounts.browser(sign_in.flow.as_deref());
-        let redirect = redirect.0.as_deref();
-        let start = accounts.begin_external(&provider.0, actor.as_ref(), redirect, &browser).await?;
-        Ok(SeeOther { to: start.url.into(), cookies: vec![sign_in.flow_cookie(&browser)] })
+        let (headers, redirect) = (visitor.sign_in.headers, redirect.0.as_deref());
+        match begin(&visitor, &provider.0, link.0 == Some(true), redirect).await {
+            Err(error) if wants_a_page(headers) => on_sign_in_page(error, redirect),
+            begun => begun,
+        }
     }
 
     /// Callback of an external provider
@@ -153,7 +142,10 @@ impl ExternalApi {
         iss: Query<Option<Text<0, 2048>>>,
     ) -> Result<SeeOther, ApiError> {
         let Visitor { sign_in, actor } = visitor;
-        sign_in.limits.check_auth(sign_in.network)?;
+        let is_browser = wants_a_page(sign_in.headers);
+        if let Err(error) = sign_in.limits.check_auth(sign_in.network) {
+            return if is_browser { on_sign_in_page(error.into(), None) } else { Err(error.into()) };
+        }
         let back = ExternalReturn {
             state: state.0.map(String::from).unwrap_or_default(),
             code: code.0.map(|code| secret::Secret::new(String::from(code))),
@@ -168,7 +160,7 @@ impl ExternalApi {
                 Ok(SeeOther { to, cookies: sign_in.session_cookies(&signed_in).await? })
             }
             Ok((None, to)) => Ok(SeeOther::to(to)),
-            Err(error) => failed(error, wants_a_page(sign_in.headers)),
+            Err(error) => failed(error, is_browser),
         }
     }
 
@@ -209,19 +201,64 @@ impl ExternalApi {
     }
 }
 
+/// Redirects to the provider, to sign in or to link an account.
+async fn begin(
+    visitor: &Visitor<'_>,
+    provider: &str,
+    link: bool,
+    redirect: Option<&str>,
+) -> Result<SeeOther, ApiError> {
+    let Visitor { sign_in, actor } = visitor;
+    sign_in.limits.check_auth(sign_in.network)?;
+    let actor = if link {
+        let missing = || ApiError::new(ErrorCode::Unauthorized, "sign in to link an account");
+        let actor = actor.as_ref().ok_or_else(missing)?;
+        // A page of another site could otherwise link an account of its own.
+        check_origin(sign_in.settings, &Method::POST, sign_in.headers)?;
+        Some(actor)
+    } else {
+        None
+    };
+    let accounts = sign_in.hub.accounts();
+    let browser = accounts.browser(sign_in.flow.as_deref());
+    let start = accounts.begin_external(provider, actor, redirect, &browser).await?;
+    Ok(SeeOther { to: start.url.into(), cookies: vec![sign_in.flow_cookie(&browser)] })
+}
+
 /// Responds to a browser with a page that explains what to do, to a program with the envelope.
 fn failed(error: ReturnError, page: bool) -> Result<SeeOther, ApiError> {
-    let to_page = |word: &str| Ok(SeeOther::to(format!("/login?error={word}")));
     match error {
-        ReturnError::Provider(word) => to_page(word),
-        ReturnError::Ceremony(_) if page => to_page("expired"),
-        ReturnError::Refused(error) if page => match error.code() {
-            ErrorCode::Conflict => to_page("conflict"),
-            ErrorCode::Forbidden => to_page("forbidden"),
-            _ => Err(error.into()),
-        },
+        ReturnError::Provider(word) => Ok(SeeOther::to(format!("/login?error={word}"))),
+        ReturnError::Ceremony(_) if page => Ok(SeeOther::to("/login?error=expired".to_owned())),
+        ReturnError::Refused(error) if page => on_sign_in_page(error.into(), None),
         ReturnError::Ceremony(error) | ReturnError::Refused(error) => Err(error.into()),
     }
+}
+
+/// Redirects to the sign-in page, which explains the error in the language of the visitor; from there they go on to
+/// `redirect`. The page knows no sentence for other errors: they have a page of their own.
+fn on_sign_in_page(error: ApiError, redirect: Option<&str>) -> Result<SeeOther, ApiError> {
+    let word = match error.inner().code() {
+        ErrorCode::UpstreamError => "provider_failed",
+        ErrorCode::RateLimited => "too_many",
+        ErrorCode::NotFound => "no_provider",
+        ErrorCode::Unauthorized | ErrorCode::InvalidToken => "expired",
+        ErrorCode::Conflict => "conflict",
+        ErrorCode::Forbidden => "forbidden",
+        _ => return Err(error),
+    };
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.append_pair("error", word);
+    if let Some(path) = redirect.filter(|path| accounts::is_safe_path(path)) {
+        query.append_pair("redirect", path);
+    }
+    Ok(SeeOther::to(format!("/login?{}", query.finish())))
+}
+
+/// Whether a browser opens this path itself, so that its user sees the response.
+pub(crate) fn is_opened_by_browsers(path: &str) -> bool {
+    let is_of_apps = path.strip_prefix("/api/apps/").is_some_and(|rest| rest.contains("/oauth/"));
+    is_of_apps || ["/api/auth/oauth/", "/api/auth/callback/"].iter().any(|start| path.starts_with(start))
 }
 
 /// Whether the request comes from a browser.

@@ -18,8 +18,8 @@ use super::auth::Me;
 use crate::{
     AppSettings, Client,
     credentials::{
-        Presented, authenticate_user, check_origin, cookie, device_cookie_name, entry_cookies, flow_cookie,
-        flow_cookie_name, reports_origin,
+        Presented, authenticate_user, check_origin, devices, entry_cookies, flow_cookie, flow_of,
+        reports_origin,
     },
     envelope::{ApiError, Envelope, ok},
     rate_limit::RateLimits,
@@ -40,8 +40,8 @@ pub(crate) struct SignIn<'a> {
     presented: Presented,
     /// The cookie of sign-in ceremonies of a browser.
     pub(crate) flow: Option<String>,
-    /// The cookie of a browser in which someone has signed in before.
-    device: Option<String>,
+    /// The cookies that may be of a browser in which someone has signed in before.
+    devices: Vec<String>,
 }
 
 impl<'a> FromRequest<'a> for SignIn<'a> {
@@ -67,8 +67,8 @@ impl<'a> FromRequest<'a> for SignIn<'a> {
             network,
             headers,
             presented: Presented::of(headers, settings.is_https()),
-            flow: cookie(headers, flow_cookie_name(settings)).map(str::to_owned),
-            device: cookie(headers, device_cookie_name(settings)).map(str::to_owned),
+            flow: flow_of(settings, headers),
+            devices: devices(settings, headers),
         })
     }
 }
@@ -77,10 +77,13 @@ impl SignIn<'_> {
     /// Takes a token for a sign-in attempt on an account name, before the account is looked up: from the browser's
     /// own bucket if the user of that name has signed in with it before.
     pub(crate) async fn check_account(&self, username: &str) -> Result<(), ApiError> {
-        let known = match &self.device {
-            Some(cookie) => self.hub.accounts().known_device(cookie, username).await?,
-            None => None,
-        };
+        let mut known = None;
+        for cookie in &self.devices {
+            known = self.hub.accounts().known_device(cookie, username).await?;
+            if known.is_some() {
+                break;
+            }
+        }
         Ok(self.limits.check_account(username, known.as_ref())?)
     }
 
@@ -94,10 +97,10 @@ impl SignIn<'_> {
     /// `Set-Cookie` headers of a successful sign-in; the previous session is revoked.
     pub(crate) async fn session_cookies(&self, signed_in: &SignedIn) -> Result<Vec<String>, ApiError> {
         let accounts = self.hub.accounts();
-        if let Some(before) = &self.presented.cookie
-            && let Ok(actor) = accounts.authenticate_session(before.expose()).await
-        {
-            accounts.logout(&actor).await?;
+        for before in &self.presented.cookies {
+            if let Ok(actor) = accounts.authenticate_session(before.expose()).await {
+                accounts.logout(&actor).await?;
+            }
         }
         entry_cookies(self.hub, self.settings, signed_in.me.user.id, &signed_in.token).await
     }

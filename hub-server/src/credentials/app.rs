@@ -14,7 +14,7 @@ pub struct AppClient(pub Actor);
 impl AppClient {
     async fn of(request: &Request, token: &Secret) -> Result<Self, ApiError> {
         let actor = data::<Hub>(request).apps().authenticate_token(token.expose()).await;
-        Self::known(request, judged(request, Some(token), actor.map_err(ApiError::from))?)
+        Self::known(request, judged(request, std::slice::from_ref(token), actor.map_err(ApiError::from))?)
     }
 
     fn known(request: &Request, actor: Actor) -> Result<Self, ApiError> {
@@ -45,7 +45,7 @@ impl<'a> ApiExtractor<'a> for AppClient {
         _: ExtractParamOptions<()>,
     ) -> Result<Self> {
         if let Some(actor) = in_process_caller(request) {
-            return Ok(Self::known(request, judged(request, None, Ok(actor))?)?);
+            return Ok(Self::known(request, judged(request, &[], Ok(actor))?)?);
         }
         let presented = Presented::of(request.headers(), true);
         let missing =
@@ -124,7 +124,7 @@ impl<'a> ApiExtractor<'a> for AppOwner {
         let secret = presented_or_queried(request, "secret", told)?;
         let app_id = queried(request, "app_id").unwrap_or_default();
         let holder = data::<Hub>(request).apps().authenticate_app(&app_id, secret.expose()).await;
-        Ok(Self(judged(request, Some(&secret), holder.map_err(ApiError::from))?))
+        Ok(Self(judged(request, std::slice::from_ref(&secret), holder.map_err(ApiError::from))?))
     }
 }
 

@@ -1,6 +1,11 @@
 //! Cookies: reading them, and those that the hub sets.
 
-use hub_core::{Hub, accounts::DEVICE_LIFETIME, id::UserId, secret::Secret};
+use hub_core::{
+    Hub,
+    accounts::DEVICE_LIFETIME,
+    id::UserId,
+    secret::{Secret, TokenKind, parse_token},
+};
 use poem::http::{HeaderMap, header};
 
 use crate::{AppSettings, envelope::ApiError};
@@ -10,16 +15,30 @@ pub const SECURE_COOKIE: &str = "__Host-session";
 /// Name of the session cookie on plain http, which is for loopback.
 pub const PLAIN_COOKIE: &str = "session";
 
-/// The value of a cookie. Two cookies of one name indicate that one was planted: neither counts.
-pub(crate) fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    let mut found = headers
-        .get_all(header::COOKIE)
-        .iter()
-        .flat_map(|value| value.as_bytes().split(|byte| *byte == b';'))
-        .filter_map(|pair| str::from_utf8(pair).ok()?.trim().split_once('='))
-        .filter(|(key, value)| *key == name && !value.is_empty());
-    let first = found.next()?.1;
-    found.next().is_none().then_some(first)
+/// Cookies of one name that are tried; further ones are ignored.
+const MAX_TRIED: usize = 8;
+
+/// The values of the cookies of this name, without quotes, in their order. Browsers send several if they were set for
+/// several paths or domains. A cookie that is not text is passed over alone.
+pub(crate) fn cookies<'h>(headers: &'h HeaderMap, name: &str) -> impl Iterator<Item = &'h str> {
+    let pairs =
+        headers.get_all(header::COOKIE).iter().flat_map(|value| value.as_bytes().split(|b| *b == b';'));
+    let named = pairs.filter_map(move |pair| {
+        let (found, value) = str::from_utf8(pair).ok()?.split_once('=')?;
+        (found.trim() == name).then(|| unquoted(value.trim()))
+    });
+    named.filter(|value| !value.is_empty())
+}
+
+fn unquoted(value: &str) -> &str {
+    value.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value)
+}
+
+/// The cookies that may be sessions: other programs of the host may use the same name.
+pub(super) fn sessions(headers: &HeaderMap, https: bool) -> Vec<Secret> {
+    let name = if https { SECURE_COOKIE } else { PLAIN_COOKIE };
+    let ours = cookies(headers, name).filter(|value| parse_token(TokenKind::Session, value).is_some());
+    ours.take(MAX_TRIED).map(Secret::new).collect()
 }
 
 /// `Set-Cookie` for a new session.
@@ -33,8 +52,13 @@ pub fn session_cookie(settings: &AppSettings, token: &Secret, lifetime: std::tim
     }
 }
 
+/// The cookies that may be of a browser in which someone has signed in before.
+pub(crate) fn devices(settings: &AppSettings, headers: &HeaderMap) -> Vec<String> {
+    cookies(headers, device_cookie_name(settings)).take(MAX_TRIED).map(str::to_owned).collect()
+}
+
 /// Name of the cookie of a browser in which someone has signed in before.
-pub(crate) fn device_cookie_name(settings: &AppSettings) -> &'static str {
+fn device_cookie_name(settings: &AppSettings) -> &'static str {
     if settings.is_https() { "__Host-device" } else { "device" }
 }
 
@@ -57,8 +81,14 @@ pub(crate) async fn entry_cookies(
     Ok([session].into_iter().chain(device.map(|device| device_cookie(settings, &device))).collect())
 }
 
+/// The cookie that binds a sign-in ceremony to a browser: the first that the hub may have set.
+pub(crate) fn flow_of(settings: &AppSettings, headers: &HeaderMap) -> Option<String> {
+    let mut found = cookies(headers, flow_cookie_name(settings));
+    found.find(|value| parse_token(TokenKind::Browser, value).is_some()).map(str::to_owned)
+}
+
 /// Name of the cookie that binds a sign-in ceremony to a browser.
-pub(crate) fn flow_cookie_name(settings: &AppSettings) -> &'static str {
+fn flow_cookie_name(settings: &AppSettings) -> &'static str {
     if settings.is_https() { "__Host-flow" } else { "flow" }
 }
 
@@ -77,28 +107,59 @@ pub fn cleared_cookie(settings: &AppSettings) -> String {
 
 #[cfg(test)]
 mod tests {
+    use hub_core::{random::Random, secret::new_token};
     use poem::http::HeaderValue;
 
     use super::*;
     use crate::{credentials::Presented, settings::Values};
 
+    fn found(https: bool, values: &[&[u8]]) -> Vec<String> {
+        let value = |value: &&[u8]| (header::COOKIE, HeaderValue::from_bytes(value).unwrap());
+        let presented = Presented::of(&values.iter().map(value).collect(), https);
+        presented.cookies.iter().map(|secret| secret.expose().to_owned()).collect()
+    }
+
     #[test]
-    fn planted_cookies_do_not_count() {
-        let cookie = |https, text: &str| {
-            let headers = [(header::COOKIE, HeaderValue::from_bytes(text.as_bytes()).unwrap())];
-            let presented = Presented::of(&headers.into_iter().collect(), https);
-            presented.cookie.map(|secret| secret.expose().to_owned())
-        };
-        assert_eq!(cookie(false, "a=b; session=abc").as_deref(), Some("abc"));
-        assert_eq!(cookie(true, "session=abc"), None, "on https only the __Host- name counts");
-        assert_eq!(cookie(true, "__Host-session=abc; session=x").as_deref(), Some("abc"));
-        assert_eq!(cookie(false, "session=abc; session=def"), None);
-        assert_eq!(cookie(false, "session="), None);
-        assert_eq!(cookie(false, "name=Zoë; session=abc").as_deref(), Some("abc"));
-        let unreadable = HeaderValue::from_bytes(b"name=\xeb; session=abc").unwrap();
-        let headers = [(header::COOKIE, unreadable)].into_iter().collect();
-        let found = super::cookie(&headers, "session");
-        assert_eq!(found, Some("abc"), "a part that cannot be read discards itself alone");
+    fn neighbours_cookies_hide_no_session() {
+        let token = || new_token(TokenKind::Session, &Random::seeded(1)).expose().to_owned();
+        let (ours, name) = (token(), "session");
+        for before in [
+            b"a=b".as_slice(),
+            "nick=\u{5f20}\u{4e09}".as_bytes(),
+            b"nick=\xeb\xff",
+            b"session=x",
+            b"session=",
+            b"session",
+            b"session=\xeb",
+            b"=",
+            b"",
+            b"json={\"a\":1,\"b\":\"c\"}",
+            b"__Host-session=x",
+            b"Session=y",
+        ] {
+            for pair in [format!("{name}={ours}"), format!("{name}=\"{ours}\""), format!(" {name} = {ours} ")]
+            {
+                let joined = [before, b"; ", pair.as_bytes()].concat();
+                assert_eq!(found(false, &[&joined]), [ours.as_str()], "{joined:?}");
+                let joined = [pair.as_bytes(), b";", before].concat();
+                assert_eq!(found(false, &[&joined]), [ours.as_str()], "{joined:?}");
+                assert_eq!(found(false, &[before, pair.as_bytes()]), [ours.as_str()], "{before:?}");
+            }
+        }
+        let secure = format!("session=x; __Host-session={ours}; session={ours}");
+        assert_eq!(found(true, &[secure.as_bytes()]), [ours.as_str()]);
+        let plain = format!("session={ours}");
+        assert!(found(true, &[plain.as_bytes()]).is_empty(), "on https only the __Host- name counts");
+    }
+
+    #[test]
+    fn so_many_sessions_are_tried() {
+        let random = Random::seeded(1);
+        let many: Vec<_> = (0..2 * MAX_TRIED).map(|_| new_token(TokenKind::Session, &random)).collect();
+        let pairs: Vec<_> = many.iter().map(|token| format!("session={}", token.expose())).collect();
+        let tried = found(false, &[pairs.join("; ").as_bytes()]);
+        assert_eq!(tried.len(), MAX_TRIED);
+        assert!(tried.iter().zip(&many).all(|(tried, token)| tried == token.expose()));
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Held {
         loop {
             if self.is_doubtful {
                 let found = authenticate_presented(&self.hub, presented).await;
-                if found.ok() != Some(self.actor) {
+                if found.ok().map(|(actor, _)| actor) != Some(self.actor) {
                     return;
                 }
                 self.is_doubtful = false;

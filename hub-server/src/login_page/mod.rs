@@ -64,6 +64,8 @@ fn file(content_type: &'static str, text: &'static str) -> impl Endpoint<Output 
 #[derive(Debug, Default, Deserialize)]
 struct Asked {
     lang: Option<String>,
+    /// Why a sign-in with a provider failed: the name of one of the texts.
+    error: Option<String>,
 }
 
 #[handler]
@@ -73,11 +75,18 @@ async fn login_page(
     request: &Request,
     asked: Option<Query<Asked>>,
 ) -> Response {
-    let texts = language(request, asked);
+    let asked = asked.map(|asked| asked.0).unwrap_or_default();
+    let texts = language(request, asked.lang.as_deref());
+    let name = asked.error.map(|word| format!("error_{word}"));
+    let refused = texts
+        .spoken
+        .iter()
+        .find(|(text, _)| name.as_deref() == Some(*text))
+        .map(|(_, text)| ("", (*text).to_owned()));
     // A page is better than an error if this cannot be read.
     let is_new = hub.accounts().is_new().await.unwrap_or_default();
-    let has_session = Presented::of(request.headers(), settings.is_https()).cookie.is_some();
-    answer(&page(hub, texts, Registering::on(hub, is_new), has_session, None))
+    let has_session = !Presented::of(request.headers(), settings.is_https()).cookies.is_empty();
+    answer(&page(hub, texts, Registering::on(hub, is_new), has_session, refused.as_ref()))
 }
 
 /// How people get an account here.
@@ -112,9 +121,8 @@ impl Registering {
 }
 
 /// The words of a page: what the address asks for, else what the browser chose for all pages or prefers.
-fn language(request: &Request, asked: Option<Query<Asked>>) -> &'static Texts {
-    let asked = asked.and_then(|asked| asked.0.lang);
-    texts::choose(asked.as_deref(), Appearance::of(request.headers()).is_chinese())
+fn language(request: &Request, asked: Option<&str>) -> &'static Texts {
+    texts::choose(asked, Appearance::of(request.headers()).is_chinese())
 }
 
 fn answer(page: &Markup) -> Response {

@@ -8,7 +8,8 @@ use super::{Asked, answer, frame, language, texts::Texts};
 
 #[handler]
 pub(super) fn reset_page(request: &Request, asked: Option<Query<Asked>>) -> Response {
-    let texts = language(request, asked);
+    let asked = asked.map(|asked| asked.0).unwrap_or_default();
+    let texts = language(request, asked.lang.as_deref());
     answer(&frame(texts, texts.reset_title, "/login/reset.js", "", &page(texts)))
 }
 

@@ -37,7 +37,7 @@ use super::{
     talk::{Busy, Passed, Talk},
     wire::Wire,
 };
-use crate::files;
+use crate::{files, paths::with_single_slashes};
 
 /// What every request of a connection is served with.
 struct Conversation<E> {
@@ -129,7 +129,8 @@ impl<E: Endpoint<Output = Response> + 'static> Conversation<E> {
             let Shared { limits, clock, .. } = &*self.shared;
             let body: BoxBody<Bytes, io::Error> = request.take_body().into();
             let content_type = request.header(header::CONTENT_TYPE);
-            let file = files::brings_file(request.method(), request.uri().path(), content_type);
+            let path = with_single_slashes(request.uri().path());
+            let file = files::brings_file(request.method(), &path, content_type);
             let pace = if file { limits.upload } else { limits.body };
             let paced = Paced::new(body, pace, clock, Arc::clone(&too_slow));
             request.set_body(poem::Body::from(paced.boxed()));

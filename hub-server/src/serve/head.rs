@@ -84,16 +84,18 @@ fn inspect(request: &Request<'_, '_>, limits: &ServeLimits) -> Result<Framing, R
     if matches!(method, Method::CONNECT | Method::TRACE) {
         return Err(Refusal::Method);
     }
-    let host = host(request.headers)?;
+    let host = host(request.headers, minor)?;
     check_target(&method, target, host)?;
     framing(request.headers, minor)
 }
 
-/// The value of the one `Host` there is.
-fn host<'h>(headers: &[Header<'h>]) -> Result<&'h str, Refusal> {
+/// The value of the one `Host` there is. It may be empty (RFC 9112, section 3.2), and absent in HTTP/1.0, which probes
+/// of load balancers speak.
+fn host<'h>(headers: &[Header<'h>], minor: u8) -> Result<&'h str, Refusal> {
     let value = only(headers, "host").map_err(|()| Refusal::BadHead("there are several Host headers"))?;
-    let value = value.ok_or(Refusal::BadHead("there is no Host header"))?;
-    let text = str::from_utf8(value).ok().filter(|text| is_host(text));
+    let absent = (minor == 0).then_some(b"".as_slice());
+    let value = value.or(absent).ok_or(Refusal::BadHead("there is no Host header"))?;
+    let text = str::from_utf8(value).ok().filter(|text| text.is_empty() || is_host(text));
     text.ok_or(Refusal::BadHead("the Host header is not a host with an optional port"))
 }
 
@@ -105,7 +107,7 @@ fn is_host(text: &str) -> bool {
     !authority.host().is_empty() && port.is_some_and(is_port)
 }
 
-/// A path, or a whole URL that names the same host.
+/// A path, or a whole URL that names the same host, unless `Host` names none.
 fn check_target(method: &Method, target: &str, host: &str) -> Result<(), Refusal> {
     let bad = Err(Refusal::BadHead("the request's target is not valid"));
     let Ok(uri) = target.parse::<Uri>() else { return bad };
@@ -114,8 +116,10 @@ fn check_target(method: &Method, target: &str, host: &str) -> Result<(), Refusal
     }
     match (uri.scheme_str(), uri.authority()) {
         (None, None) if target.starts_with('/') || (target == "*" && *method == Method::OPTIONS) => Ok(()),
-        (Some("http" | "https"), Some(authority)) => {
-            let is_same = authority.as_str().eq_ignore_ascii_case(host);
+        (Some(scheme @ ("http" | "https")), Some(authority)) => {
+            let default = if scheme == "http" { ":80" } else { ":443" };
+            let bare = |host: &str| host.strip_suffix(default).unwrap_or(host).to_ascii_lowercase();
+            let is_same = host.is_empty() || bare(authority.as_str()) == bare(host);
             if is_same { Ok(()) } else { Err(Refusal::BadHead("the target and Host name two hosts")) }
         }
         _ => bad,
@@ -176,6 +180,15 @@ mod tests {
             ("GET / HTTP/1.1\r\nHost: hub\r\n\r\n", Framing::Sized(0)),
             ("GET /a?b=c HTTP/1.0\r\nhost: [::1]:9800\r\n\r\n", Framing::Sized(0)),
             ("OPTIONS * HTTP/1.1\r\nHost: hub\r\n\r\n", Framing::Sized(0)),
+            ("GET /healthz HTTP/1.0\r\n\r\n", Framing::Sized(0)),
+            ("HEAD /healthz HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", Framing::Sized(0)),
+            ("OPTIONS / HTTP/1.0\r\n\r\n", Framing::Sized(0)),
+            ("OPTIONS * HTTP/1.0\r\n\r\n", Framing::Sized(0)),
+            ("GET /healthz HTTP/1.1\r\nHost:\r\n\r\n", Framing::Sized(0)),
+            ("GET http://hub/healthz HTTP/1.0\r\n\r\n", Framing::Sized(0)),
+            ("GET http://hub/healthz HTTP/1.1\r\nHost:\r\n\r\n", Framing::Sized(0)),
+            ("GET http://hub/ HTTP/1.1\r\nHost: hub:80\r\n\r\n", Framing::Sized(0)),
+            ("GET https://hub:443/ HTTP/1.1\r\nHost: HUB\r\n\r\n", Framing::Sized(0)),
             ("GET http://HUB:80/ HTTP/1.1\r\nHost: hub:80\r\n\r\n", Framing::Sized(0)),
             ("POST / HTTP/1.1\r\nHost: hub\r\nContent-Length: 12\r\n\r\n", Framing::Sized(12)),
             ("POST / HTTP/1.1\r\nHost: hub\r\nTransfer-Encoding: Chunked\r\n\r\n", Framing::Open),
@@ -201,7 +214,11 @@ mod tests {
     fn hosts_and_targets_must_agree() {
         for (line, host) in [
             ("GET / HTTP/1.1", ""),
-            ("GET / HTTP/1.1", "Host:\r\n"),
+            ("GET / HTTP/1.0", "Host: a b\r\n"),
+            ("GET / HTTP/1.0", "Host: a\r\nHost: b\r\n"),
+            ("GET http://user@b/ HTTP/1.1", "Host: b\r\n"),
+            ("GET http://b:443/ HTTP/1.1", "Host: b\r\n"),
+            ("GET * HTTP/1.0", ""),
             ("GET / HTTP/1.1", "Host: a b\r\n"),
             ("GET / HTTP/1.1", "Host: a\r\nHost: a\r\n"),
             ("GET / HTTP/1.1", "Host: user@a\r\n"),

@@ -57,10 +57,7 @@ fn plugins_lint_reports_errors_with_their_position() {
             "function onRequest(ctx) {}\nctx.nothing();",
             "p.js:5:1\terror\tctx is not available: it is the argument of a hook",
         ),
-        (
-            "const limit = null.limit;\nfunction onRequest(ctx) {}",
-            "error\tthe top level fails: TypeError",
-        ),
+        ("const limit = null.limit;\nfunction onRequest(ctx) {}", "error\tthe top level fails: TypeError"),
         (
             "function onRequest(ctx) { new Headers(); const f = ({ get: Headers }) => Headers; f(ctx) }",
             "p.js:4:31\terror\tHeaders is not available: fetch takes",

@@ -8,7 +8,7 @@ use oauth2::{
 use serde_json::Value;
 use url::Url;
 
-use super::{OAuthEndpoints, Provider, ProviderKind, http, openid};
+use super::{OAuthEndpoints, Provider, ProviderKind, answers, http, openid};
 use crate::{
     accounts::Accounts,
     error::{Error, ErrorCode, Result},
@@ -73,7 +73,7 @@ impl Accounts<'_> {
         let callback = self.callback_url(provider);
         match &provider.kind {
             ProviderKind::OAuth(endpoints) => {
-                let http = http::client(&self.ctx.egress);
+                let http = http::client(&self.ctx.egress, answers::token);
                 let client = oauth_client(provider, endpoints, callback);
                 let token = client
                     .exchange_code(AuthorizationCode::new(code.expose().to_owned()))
@@ -81,12 +81,9 @@ impl Accounts<'_> {
                     .request_async(&http)
                     .await
                     .map_err(|error| refusal(&error))?;
-                let request = oauth2::http::Request::get(endpoints.profile_url.as_str())
-                    .header("accept", "application/json")
-                    .header("authorization", format!("Bearer {}", token.access_token().secret()))
-                    .body(Vec::new())
-                    .map_err(|error| describe(&error))?;
-                let answer = http::send(&self.ctx.egress, request).await.map_err(|error| describe(&error))?;
+                let (url, token) = (endpoints.profile_url.as_str(), token.access_token().secret());
+                let answer =
+                    http::profile(&self.ctx.egress, url, token).await.map_err(|error| describe(&error))?;
                 if answer.status() != 200 {
                     return Err(format!("the profile was answered with {}", answer.status()));
                 }
@@ -142,26 +139,18 @@ pub(super) fn refusal<E: std::error::Error + 'static>(error: &BasicRequestTokenE
 fn read_profile(body: &[u8]) -> Result<Profile, String> {
     let json: Value =
         serde_json::from_slice(body).map_err(|error| format!("the profile is no JSON: {error}"))?;
-    let subject = match &json["id"] {
-        Value::Number(id) if id.is_u64() => id.to_string(),
-        Value::String(id) if is_subject(id) => id.clone(),
-        _ => return Err("the profile has no id".to_owned()),
-    };
-    let text = |names: &[&str]| {
-        let found = names.iter().find_map(|name| json[*name].as_str().filter(|text| !text.is_empty()));
-        clean(found.unwrap_or_default())
-    };
+    let subject = answers::identifier(&json["id"]).ok_or("the profile has no id")?;
     Ok(Profile {
         subject,
-        username: text(&["login", "username", "preferred_username"]),
-        name: text(&["name", "login", "username"]),
+        username: display(&json, &["login", "username", "preferred_username"]),
+        name: display(&json, &["name", "login", "username"]),
         avatar_url: clean_url(json["avatar_url"].as_str().unwrap_or_default()),
     })
 }
 
-/// An id as issuers give them: at most 255 visible ASCII characters (OpenID Connect Core §2).
-pub(super) fn is_subject(text: &str) -> bool {
-    (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
+/// The first of these members that is text; empty if none is.
+pub(super) fn display(json: &Value, names: &[&str]) -> String {
+    clean(names.iter().find_map(|name| answers::text(json, name)).unwrap_or_default())
 }
 
 pub(super) fn clean(text: &str) -> String {

@@ -25,16 +25,26 @@ pub(super) enum Unreachable {
     Http(#[from] http::Error),
 }
 
-/// What the libraries take for an HTTP client.
+/// What the libraries take for an HTTP client. They are strict: `tidy` reads what comes before they do.
 pub(super) fn client(
     egress: &Egress,
+    tidy: fn(HttpResponse) -> HttpResponse,
 ) -> impl Fn(HttpRequest) -> std::pin::Pin<Box<dyn Future<Output = Result<HttpResponse, Unreachable>> + Send>>
 + use<> {
     let egress = egress.clone();
     move |request| {
         let egress = egress.clone();
-        Box::pin(async move { send(&egress, request).await })
+        Box::pin(async move { send(&egress, request).await.map(tidy) })
     }
+}
+
+/// Fetches a profile with an access token.
+pub(super) async fn profile(egress: &Egress, url: &str, token: &str) -> Result<HttpResponse, Unreachable> {
+    let request = http::Request::get(url)
+        .header("accept", "application/json")
+        .header("authorization", format!("Bearer {token}"))
+        .body(Vec::new())?;
+    send(egress, request).await
 }
 
 /// Sends one request. Redirects are not followed.

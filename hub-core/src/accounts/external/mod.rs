@@ -3,6 +3,7 @@
 //! An account is identified by the provider and its subject only, never by e-mail or name. A sign-in is a ceremony of
 //! one browser, for one provider, once.
 
+mod answers;
 mod exchange;
 mod http;
 mod openid;

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use url::form_urlencoded;
 
+use crate::secret::authorization::bearer_token;
+
 /// Largest body of an API call in bytes.
 pub(crate) const MAX_API_BODY: usize = 1 << 20;
 
@@ -146,9 +148,8 @@ pub(crate) fn parse_query(query: Option<&str>) -> Vec<(String, String)> {
 
 /// The token in headers that contain the literal `AuthorizationType`.
 pub(crate) fn token_of(headers: &HeaderMap) -> Option<&str> {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let literal = text("authorizationtype") == Some("ilink_bot_token");
-    text("authorization").filter(|_| literal)?.strip_prefix("Bearer ")
+    let mut kinds = headers.get_all("authorizationtype").iter();
+    bearer_token(headers).filter(|_| kinds.any(|kind| kind == "ilink_bot_token"))
 }
 
 /// One response.

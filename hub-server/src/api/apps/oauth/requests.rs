@@ -4,9 +4,10 @@ use data_encoding::BASE64;
 use hub_core::{
     Error,
     apps::{AuthorizationRequest, Decision, TokenRequest},
-    secret,
+    id::AppId,
+    secret::{self, authorization::authorizations},
 };
-use poem::http::{HeaderMap, header};
+use poem::http::HeaderMap;
 use poem_openapi::{Enum, Object};
 
 use crate::{
@@ -101,7 +102,9 @@ impl ExchangeCode {
     pub(super) fn into_request(self, headers: &HeaderMap) -> Result<TokenRequest, ApiError> {
         let mut client_id = self.client_id.map(String::from);
         let mut client_secret = self.client_secret.map(|secret| secret.0);
-        if let Some((user, password)) = basic(headers) {
+        // The user and password of a proxy before the hub name no app.
+        let is_client = |user: &str| client_id.is_none() || user.parse::<AppId>().is_ok();
+        if let Some((user, password)) = basic(headers).find(|(user, _)| is_client(user)) {
             if client_id.as_ref().is_some_and(|id| *id != user) || client_secret.is_some() {
                 return Err(Error::invalid("client_id", "must be absent with HTTP Basic").into());
             }
@@ -119,13 +122,13 @@ impl ExchangeCode {
     }
 }
 
-/// User and password of HTTP Basic, each form-encoded (RFC 6749, section 2.3.1).
-fn basic(headers: &HeaderMap) -> Option<(String, String)> {
-    let text = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, body) = text.split_once(' ')?;
-    let bytes =
-        BASE64.decode(body.trim().as_bytes()).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
-    let text = String::from_utf8(bytes).ok()?;
+/// Users and passwords of HTTP Basic, each form-encoded (RFC 6749, section 2.3.1).
+fn basic(headers: &HeaderMap) -> impl Iterator<Item = (String, String)> {
+    authorizations(headers, "Basic").filter_map(user_and_password)
+}
+
+fn user_and_password(encoded: &[u8]) -> Option<(String, String)> {
+    let text = String::from_utf8(BASE64.decode(encoded).ok()?).ok()?;
     let (user, password) = text.split_once(':')?;
     let plain = |text: &str| {
         let pair = format!("v={}", text.replace('&', "%26"));
