@@ -8,6 +8,8 @@ use hub_core::random::Random;
 #[path = "fuzz/src/lib.rs"]
 mod targets;
 
+pub use targets::shapes;
+
 /// Changed copies of each input.
 const CHANGES: usize = 60;
 /// What is put into inputs: what ends, nests, escapes or overflows somewhere.

@@ -89,6 +89,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("homepage", "https://weather.example"),
     ("hub_version", "0.1.0"),
     ("icon_url", "https://weather.example/icon.png"),
+    ("key_header", "api-key"),
     ("latest_version", "1.0.0"),
     ("level", "log"),
     ("listing_reason", ""),
