@@ -273,7 +273,7 @@ fn collect_names(value: &Value, names: &mut Vec<String>, depth: u32) {
 pub(super) fn page_words(body: &str) -> String {
     let mut words = String::new();
     let mut rest = body;
-    // What stands in these is no text for people.
+    // Their content is no text for people.
     for name in ["script", "style"] {
         let lower = rest.to_ascii_lowercase();
         if let (Some(begin), Some(end)) =

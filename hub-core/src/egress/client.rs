@@ -131,7 +131,7 @@ pub(super) fn builder(config: &Arc<EgressConfig>, tls: &ClientConfig, ruled: boo
         .dns_resolver(CheckedResolver::new(config, ruled))
 }
 
-/// Builds a client that reads what common servers write: bodies that are encoded although nobody asked for it, and
+/// Builds a client that reads what common servers write: bodies that are encoded although the hub asks for `identity`, and
 /// headers as they were written long ago.
 pub(super) fn build(config: &Arc<EgressConfig>, tls: &ClientConfig, ruled: bool) -> Result<reqwest::Client> {
     let defaults = [

@@ -120,7 +120,7 @@ async fn the_person_gets_what_the_endpoint_said_in_any_shape() {
             let told = asked.get(1).map(|request| request.json()["messages"].to_string()).unwrap_or_default();
             let results = calls.iter().all(|(tool, _)| told.contains(&format!("{tool} of ")));
             if !results || asked.len() != 2 {
-                wrong.push(format!("{name}: the model was told {told}"));
+                wrong.push(format!("{name}: the model was sent {told}"));
             }
         }
     }
