@@ -399,7 +399,8 @@ async fn a_ping_takes_the_way_of_a_message_and_is_stored_nowhere() {
     hub.receiver.then("/hook", [Reply::json(&json!({ "reply": "pong" })), Reply::status(500)]);
     let trace = ping(hub.hub.context(), owner, bot_id, channel).await.unwrap();
     assert_eq!((trace.status, trace.summary.as_str()), (TraceStatus::Ok, "status 200"));
-    assert_eq!(steps(&trace), [StepName::Request, StepName::Response]);
+    assert_eq!(steps(&trace), [StepName::Request, StepName::Response, StepName::Reply]);
+    assert_eq!(trace.steps[2].status, TraceStatus::Skipped, "a ping sends no reply");
     let received = hub.wait_received(1).await;
     assert_eq!(contents(&received), ["ping"]);
     let shown = trace.steps.iter().find_map(|step| step.detail.body.as_deref()).unwrap();

@@ -177,6 +177,8 @@ async fn a_message_of_the_person_ends_the_pause_of_a_refused_push() {
             steps.filter(is_third).next().map(drop)
         })
         .await;
+        // The least time between two messages has passed, the pause has not.
+        hub.jump(SECOND * 5).await;
         hub.say(&bot, "are you there?");
         let sent = async {
             while hub.sent(&bot).is_empty() {

@@ -1,4 +1,4 @@
-//! A bot for each shape of response that endpoints and adapters send: its person gets the words of the endpoint, or a
+//! A channel for each shape of response that endpoints and adapters send: its person gets the words of the endpoint, or a
 //! sentence in place of them, and the trace says why.
 
 use std::{fs, path::Path, sync::Arc};
@@ -6,12 +6,14 @@ use std::{fs, path::Path, sync::Arc};
 use async_trait::async_trait;
 use hub_core::{
     ai::{Tool, ToolCall, ToolScope, Tools},
-    channels::sinks::AiUpdate,
-    traces::{Trace, TraceStatus},
+    channels::{NewChannel, sinks::AiUpdate},
+    filter::Filter,
+    id::ChannelId,
+    traces::TraceStatus,
 };
 use serde_json::json;
 
-use super::{channel, own_model, said};
+use super::{own_model, said};
 use crate::{
     fuzzing::shapes::{Meaning, SHAPES, parts},
     support::{
@@ -51,26 +53,29 @@ fn shape(name: &str) -> Reply {
     reply.with_status(status)
 }
 
+fn person(name: &str) -> String {
+    format!("{name}@im.wechat")
+}
+
 fn path(name: &str) -> String {
     format!("/{name}/v1/chat/completions")
 }
 
-/// A bot whose channel asks the endpoint that answers in this shape.
-async fn bot(hub: &World, name: &str, meaning: &Meaning) -> TestBot {
+/// A channel that asks the endpoint that answers in this shape, for a person of its own.
+async fn endpoint(hub: &World, bot: &TestBot, name: &str, meaning: &Meaning) -> ChannelId {
     hub.receiver.always(&path(name), shape(name));
     if let Meaning::Says { calls: [_, ..], .. } = meaning {
         hub.receiver.then(&path(name), [shape(name)]);
         hub.receiver.always(&path(name), said(FORECAST));
     }
-    let bot = hub.bot().await;
     let ai = AiUpdate {
         base_url: format!("http://receiver.test/{name}/v1"),
         error_reply: SORRY.to_owned(),
         tools: true,
         ..own_model()
     };
-    channel(hub, &bot, ai).await;
-    bot
+    let filter = Filter { user_ids: vec![person(name)], ..Filter::default() };
+    hub.channel_with(bot, NewChannel { ai: Some(ai), filter, ..NewChannel::named(name) }).await
 }
 
 /// The text that the person is to get, and words of the trace.
@@ -85,36 +90,42 @@ fn expected(meaning: &Meaning) -> (&'static str, &'static str) {
     }
 }
 
-async fn judge(hub: &World, bot: &TestBot, name: &str, meaning: &Meaning) -> Option<String> {
-    let sent = hub.wait_sent(bot, 1).await;
+async fn judge(
+    hub: &World,
+    bot: &TestBot,
+    channel: ChannelId,
+    name: &str,
+    meaning: &Meaning,
+) -> Option<String> {
     let (text, words) = expected(meaning);
-    let trace: Trace = hub
-        .until("the end of the trace", async || {
-            hub.traces(bot).await.into_iter().find(|trace| trace.status != TraceStatus::Pending)
-        })
-        .await;
-    let is_right = sent[0].text.trim() == text
+    let trace = hub.wait_trace(bot, channel, |trace| trace.status != TraceStatus::Pending).await;
+    let to_person = async || {
+        let sent = hub.sent(bot).into_iter().filter(|sent| sent.to_user_id == person(name));
+        let texts: Vec<_> = sent.map(|sent| sent.text.trim().to_owned()).collect();
+        (!texts.is_empty()).then_some(texts)
+    };
+    let texts = hub.until("something for the person", to_person).await;
+    let is_right = texts == [text]
         && trace.summary.contains(words)
         && (trace.status == TraceStatus::Ok) == (text != SORRY);
-    (!is_right || sent.len() > 1).then(|| {
-        let texts: Vec<_> = sent.iter().map(|sent| sent.text.as_str()).collect();
-        format!("{name}: {texts:?} for {text:?}; {:?}: {}", trace.status, trace.summary)
-    })
+    (!is_right).then(|| format!("{name}: {texts:?} for {text:?}; {:?}: {}", trace.status, trace.summary))
 }
 
 #[tokio::test]
 async fn the_person_gets_what_the_endpoint_said_in_any_shape() {
-    let hub = World::builder().tools(Arc::new(Instruments)).start().await;
-    let mut bots = Vec::new();
+    let world = World::builder().config(|config| config.max_channels = 200);
+    let hub = world.tools(Arc::new(Instruments)).start().await;
+    let bot = hub.bot().await;
+    let mut channels = Vec::new();
     for (name, meaning) in SHAPES {
-        bots.push(bot(&hub, name, meaning).await);
+        channels.push(endpoint(&hub, &bot, name, meaning).await);
     }
-    for bot in &bots {
-        hub.say(bot, "hello");
+    for (name, _) in SHAPES {
+        hub.say_as(&bot, &person(name), "hello");
     }
     let mut wrong = Vec::new();
-    for (bot, (name, meaning)) in bots.iter().zip(SHAPES) {
-        wrong.extend(judge(&hub, bot, name, meaning).await);
+    for (channel, (name, meaning)) in channels.into_iter().zip(SHAPES) {
+        wrong.extend(judge(&hub, &bot, channel, name, meaning).await);
         if let Meaning::Says { calls: calls @ [_, ..], .. } = meaning {
             let asked = hub.receiver.received_at(&path(name));
             let told = asked.get(1).map(|request| request.json()["messages"].to_string()).unwrap_or_default();

@@ -13,7 +13,7 @@ const FILTERED: &str = "filtered";
 
 /// A worker that compiles one source, or makes one run that changes nothing, and ends.
 fn worker(folder: &Path) -> PathBuf {
-    let outcome = r#"{"present":true,"hooks":null,"request":null,"replies":[],"skipped":false,"state":null,"logs":[],"error":null,"duration":{"secs":0,"nanos":0},"memory_bytes":0}"#;
+    let outcome = r#"{"present":true,"hooks":null,"request":null,"replies":[],"skipped":false,"state":null,"logs":[],"error":null,"unknown_names":[],"duration":{"secs":0,"nanos":0},"memory_bytes":0}"#;
     let script = format!(
         r#"#!/bin/sh
 PATH=/usr/bin:/bin
