@@ -260,12 +260,10 @@ async fn bad_pages_are_refused() {
             "limit=1.5",
             "limit=1e2",
             "limit=1e9",
-            "limit=",
             "limit=99999999999999999999",
             "cursor=x",
             "cursor=AAAA",
             "cursor=%00",
-            "cursor=",
         ] {
             let path = stage.path_with(&operation, query);
             let answer = stage.ask_as(&operation, &path, &stage.ada).await;
