@@ -294,12 +294,14 @@ fn judged<T>(
             if let Some(cap) = request.data::<BodyCap>() {
                 cap.raise();
             }
-            credentials.iter().for_each(|credential| limits.note_valid(credential.expose()));
+            for credential in credentials {
+                limits.note_valid(credential.expose());
+            }
         }
         Err(error) if is_bad_credential(error.inner()) => {
-            credentials
-                .iter()
-                .for_each(|credential| limits.note_invalid(&TokenHash::of(credential.expose())));
+            for credential in credentials {
+                limits.note_invalid(&TokenHash::of(credential.expose()));
+            }
         }
         Err(_) => {}
     }

@@ -207,6 +207,9 @@ mod tests {
         json!([{ "index": index, "id": id, "function": { "name": name, "arguments": arguments } }])
     }
 
+    /// Id, name and arguments of each call.
+    type Expected<'c> = &'c [(&'c str, &'c str, &'c str)];
+
     #[test]
     fn pieces_are_put_together_by_id_then_index_then_order() {
         let text = |text: &str| json!(text);
@@ -214,7 +217,7 @@ mod tests {
         let (weather, time) = (Some("weather"), Some("time"));
         let two = [("weather", "{\"x\":1}", "a"), ("time", "{\"y\":2}", "b")];
         let made = [("weather", "{\"x\":1}", "call_0"), ("time", "{\"y\":2}", "call_1")];
-        let cases: Vec<(&str, Vec<Value>, &[(&str, &str, &str)])> = vec![
+        let cases: Vec<(&str, Vec<Value>, Expected<'_>)> = vec![
             (
                 "as documented",
                 vec![

@@ -28,7 +28,7 @@ pub(crate) fn checked_base_url(text: &str, egress: &Egress, problems: &mut Probl
                 "base_url",
                 "must not hold a key; use api_key, and key_header for its header",
             );
-            with_path(url, |path| path.to_owned())
+            with_path(url, ToOwned::to_owned)
         }
         Err(error) => {
             for detail in error.details() {
@@ -44,9 +44,8 @@ pub(crate) fn checked_key_header(text: &str, problems: &mut Problems) -> String 
     if text.is_empty() || text.eq_ignore_ascii_case("authorization") {
         return String::new();
     }
-    let checked = check_name(text).and_then(|name| match OWN_HEADERS.contains(&name) {
-        true => Err("is a header that cannot be set"),
-        false => Ok(name),
+    let checked = check_name(text).and_then(|name| {
+        if OWN_HEADERS.contains(&name) { Err("is a header that cannot be set") } else { Ok(name) }
     });
     match checked {
         Ok(name) => name.as_str().to_owned(),
@@ -76,9 +75,8 @@ impl Endpoint {
         let bad =
             |error: &crate::error::Error| AiFault::new(AiFaultClass::BadUrl, error.message().to_owned());
         let base = egress.check_url(&self.base_url).map_err(|error| bad(&error))?;
-        let url = with_path(base.as_url(), |path| match path.ends_with(PATH) {
-            true => path.to_owned(),
-            false => format!("{path}{PATH}"),
+        let url = with_path(base.as_url(), |path| {
+            if path.ends_with(PATH) { path.to_owned() } else { format!("{path}{PATH}") }
         });
         egress.check_url(&url).map_err(|error| bad(&error))
     }

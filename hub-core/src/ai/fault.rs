@@ -130,7 +130,7 @@ impl AiFault {
         let (words, names) =
             match lenient::parse(body.trim_start_matches('\u{feff}')).or_else(|_| event(&body)) {
                 Ok(json) => (error_words(&json), error_names(&json)),
-                Err(_) => (page_words(&body), Vec::new()),
+                Err(()) => (page_words(&body), Vec::new()),
             };
         let fault = Self::new(AiFaultClass::Status(status), message).with_words(words, names);
         Self { headers: Box::new(headers), ..fault }

@@ -1,5 +1,7 @@
 //! Foreign JSON: parsed although it is not quite JSON, and read although its members have another type than documented.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 
 /// Most that is kept of what an endpoint says about an error, in bytes.
@@ -60,7 +62,10 @@ fn repaired(text: &str) -> String {
                 out.push('"');
             }
             '\\' if in_string => taken = repair_escape(rest, &mut out),
-            '\0'..='\x1f' if in_string => out.push_str(&format!("\\u{:04x}", u32::from(next))),
+            '\0'..='\x1f' if in_string => {
+                // Writing to a text cannot fail.
+                let _ = write!(out, "\\u{:04x}", u32::from(next));
+            }
             _ if in_string => out.push(next),
             _ => match ["NaN", "-Infinity", "Infinity", "undefined"]
                 .into_iter()
@@ -154,10 +159,10 @@ pub(super) fn is_something(value: &Value) -> bool {
 }
 
 /// The object with the answer: the value itself, or what an adapter wrapped.
-pub(super) fn unwrapped<'v>(
-    value: &'v Map<String, Value>,
+pub(super) fn unwrapped(
+    value: &Map<String, Value>,
     is_answer: impl Fn(&Map<String, Value>) -> bool,
-) -> &'v Map<String, Value> {
+) -> &Map<String, Value> {
     if is_answer(value) {
         return value;
     }
@@ -183,7 +188,7 @@ pub(super) fn describes_error(value: &Map<String, Value>) -> bool {
     };
     let has_words = WORDS.iter().any(|name| value.get(*name).is_some_and(is_something));
     let has_detail = value.get("detail").is_some_and(is_something);
-    error_in(value).is_some() || has_detail || (has_words && CODES.iter().any(|name| is_failure(&name)))
+    error_in(value).is_some() || has_detail || (has_words && CODES.iter().any(is_failure))
 }
 
 /// The words of an error, wherever endpoints put them; the JSON itself without any. At most 2 KiB.

@@ -54,17 +54,13 @@ pub(super) async fn fetch(ctx: &Context, url: &str) -> Result<Fetched> {
         };
         let read = ctx.egress.read(call, &mut download).await;
         let at = if visited.is_empty() { String::new() } else { format!(" at {}", shown(url.as_url())) };
-        match download.redirect(url.as_url()) {
-            // Its body does not matter.
-            Some(next) => {
-                visited.push(url.clone());
-                url = followed(ctx, &visited, next?)?;
-            }
-            None => {
-                read.map_err(|error| failed(error, &at))?;
-                return download.file(url.as_url(), &at);
-            }
-        }
+        let Some(next) = download.redirect(url.as_url()) else {
+            read.map_err(|error| failed(&error, &at))?;
+            return download.file(url.as_url(), &at);
+        };
+        // The body of a redirect does not matter.
+        visited.push(url.clone());
+        url = followed(ctx, &visited, &next?)?;
     }
 }
 
@@ -78,8 +74,8 @@ fn checked(ctx: &Context, url: &str, redirect: &str) -> Result<CheckedUrl> {
 }
 
 /// The URL of a redirect, if it may be followed after these.
-fn followed(ctx: &Context, visited: &[CheckedUrl], next: Url) -> Result<CheckedUrl> {
-    let to = shown(&next);
+fn followed(ctx: &Context, visited: &[CheckedUrl], next: &Url) -> Result<CheckedUrl> {
+    let to = shown(next);
     if visited.last().is_some_and(|last| last.as_url().scheme() == "https") && next.scheme() == "http" {
         return Err(upstream(&format!("the redirect to {to} leads from https to http")));
     }
@@ -93,7 +89,7 @@ fn followed(ctx: &Context, visited: &[CheckedUrl], next: Url) -> Result<CheckedU
     Ok(next)
 }
 
-fn failed(error: EgressError, at: &str) -> Error {
+fn failed(error: &EgressError, at: &str) -> Error {
     match error.fault {
         EgressFault::BlockedAddress => Error::invalid("media.url", format!("{}{at}", error.message)),
         EgressFault::TooLarge => Error::new(ErrorCode::PayloadTooLarge, "the file at the URL is too large"),
@@ -176,11 +172,13 @@ fn content_type(headers: &HeaderMap, bytes: &[u8]) -> Option<String> {
         | "application/x-msdownload"
         | "application/unknown"
         | "unknown/unknown"
-        | "application/binary" => true,
+        | "application/binary"
+        | "image/jpg"
+        | "image/pjpeg"
+        | "image/x-png" => true,
         "text/plain" | "text/html" => {
             file_type::of_bytes(bytes).is_some() && std::str::from_utf8(bytes).is_err()
         }
-        "image/jpg" | "image/pjpeg" | "image/x-png" => true,
         other => !other.contains('/') || other.contains('*'),
     };
     (!is_generic).then_some(media_type)

@@ -284,7 +284,7 @@ async fn a_reply_that_is_not_sent_is_a_step_with_the_reason() {
         match reply_steps(&trace)[..] {
             [] => assert_eq!(reason, "", "{body}"),
             [(TraceStatus::Skipped, found)] => {
-                assert!(!reason.is_empty() && found.contains(reason), "{body}: {found}")
+                assert!(!reason.is_empty() && found.contains(reason), "{body}: {found}");
             }
             ref steps => panic!("{body}: {steps:?}"),
         }

@@ -69,6 +69,7 @@ pub(super) enum ToWorker<'a> {
 /// From a worker to the hub.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "one at a time is read and taken apart")]
 pub(super) enum FromWorker {
     /// It waits for work: at its start, and after it cleaned up after the runs of a frame.
     Ready {

@@ -66,9 +66,8 @@ fn sqlite_fault(code: i32) -> Fault {
 fn postgres_fault(code: &str) -> Fault {
     match code {
         "40001" | "40P01" | "55P03" | "57014" => Fault::Busy,
-        "53100" => Fault::Degraded, // a full disk
-        // A server that only reads, such as a standby; a right that was taken away.
-        "25006" | "42501" => Fault::Degraded,
+        // A full disk; a server that only reads, such as a standby; a right that was taken away.
+        "53100" | "25006" | "42501" => Fault::Degraded,
         _ if code.starts_with("53") => Fault::Busy,
         // Connections, logins, absent databases, restarts.
         _ if ["08", "28", "3D", "57"].iter().any(|class| code.starts_with(class)) => Fault::Unreachable,

@@ -13,8 +13,8 @@ use crate::error::{Error, ErrorCode};
 /// Explains an error of connecting to a database, inspecting it or migrating it. One that is not the database's stays as it
 /// is.
 pub(super) fn explain(config: &StoreConfig, error: Error) -> Error {
-    let sources = std::iter::successors(std::error::Error::source(&error), |error| error.source());
-    let cause = sources.filter_map(|error| error.downcast_ref::<sqlx::Error>()).next();
+    let mut sources = std::iter::successors(std::error::Error::source(&error), |error| error.source());
+    let cause = sources.find_map(|error| error.downcast_ref::<sqlx::Error>());
     let told = cause.and_then(|cause| match config {
         StoreConfig::Sqlite(path) => file_refusal(path, cause),
         StoreConfig::Postgres(url) => server_refusal(&postgres::options(url).ok()?, cause),

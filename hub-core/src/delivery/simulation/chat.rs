@@ -111,7 +111,7 @@ impl Connection for Account {
             let mut world = world.lock();
             // Now and then so often that the hub takes the window for closed.
             let refused = world.faults.network && world.chance(4);
-            let taken = !refused && !(world.faults.network && world.chance(6));
+            let taken = !(refused || world.faults.network && world.chance(6));
             if taken {
                 world.send(self.bot, outgoing);
             }

@@ -33,7 +33,7 @@ pub(in super::super) fn unknown(source: &str) -> Vec<String> {
     let names: Vec<&str> = names.into_iter().collect();
     let mut search = Search { source, deadline: Deadline::in_(TIME), found: Vec::new() };
     // Keywords are no names to the compiler, and would spoil the search for their neighbours.
-    let usable: Vec<&str> = names.into_iter().filter(|name| search.can_declare(name)).collect();
+    let usable: Vec<&str> = names.into_iter().filter(|name| can_declare(name)).collect();
     search.search(&usable);
     search.found
 }
@@ -63,10 +63,9 @@ impl Search<'_> {
         }
         let uses = self.difference(names).map(|uses| Some(uses) != self.difference(&fresh(names.len())));
         match (uses, names) {
-            (Some(false), _) => {}
+            // All are declared, by the sandbox or by the module.
+            (Some(false), _) | (None, [_]) => {}
             (Some(true), [name]) => self.found.push((*name).to_owned()),
-            // The module declares it.
-            (None, [_]) => {}
             (_, names) => {
                 let (left, right) = names.split_at(names.len() / 2);
                 self.search(left);
@@ -85,10 +84,10 @@ impl Search<'_> {
         let differ = checked.iter().zip(&unchecked).filter(|(a, b)| a != b).count();
         Some((checked.len().cast_signed() - unchecked.len().cast_signed(), differ))
     }
+}
 
-    fn can_declare(&self, name: &str) -> bool {
-        code(&format!("let {name};")).is_some()
-    }
+fn can_declare(name: &str) -> bool {
+    code(&format!("let {name};")).is_some()
 }
 
 /// As many names as wanted that no source has.

@@ -3,6 +3,8 @@
 //! Strings arrive well-formed, and bytes as base64, since the memory of the engine cannot be read safely. What is returned
 //! is allocated by the engine, within the memory of the run.
 
+#![expect(clippy::needless_pass_by_value, reason = "the engine passes arguments by value")]
+
 use std::cell::RefCell;
 
 use encoding_rs::{CoderResult, Decoder, DecoderResult, Encoding};
@@ -132,12 +134,12 @@ fn encode(ctx: Ctx<'_>, text: String) -> rquickjs::Result<Bytes<'_>> {
 
 /// `encoding`, its name, and `decode`, a function of bytes and of whether more follow; it returns `undefined` for bytes
 /// that are not valid. Nothing for a label of no encoding.
-fn decoder<'js>(
-    ctx: Ctx<'js>,
+fn decoder(
+    ctx: Ctx<'_>,
     label: String,
     fatal: bool,
     ignore_bom: bool,
-) -> rquickjs::Result<Option<Object<'js>>> {
+) -> rquickjs::Result<Option<Object<'_>>> {
     let encoding = Encoding::for_label_no_replacement(label.as_bytes());
     let Some(encoding) = encoding else { return Ok(None) };
     let fresh = move || {

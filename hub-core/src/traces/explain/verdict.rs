@@ -148,9 +148,8 @@ pub(super) fn reply_step(trace: &Trace) -> Option<&Step> {
     let response = trace.steps.iter().rfind(|step| step.name == StepName::Response);
     let attempt = response.and_then(|step| step.attempt);
     replies()
-        .filter(|step| !is_skipped(step))
-        .last()
-        .or_else(|| replies().filter(|step| is_skipped(step) && step.attempt == attempt).last())
+        .rfind(|step| !is_skipped(step))
+        .or_else(|| replies().rfind(|step| is_skipped(step) && step.attempt == attempt))
 }
 
 /// Why the last reply was not sent yet; `None` when it is sent, or about to be.
