@@ -172,9 +172,9 @@ async fn a_message_of_the_person_ends_the_pause_of_a_refused_push() {
         // The third attempt is followed by a pause of two minutes.
         hub.until("three attempts", async || {
             let traces = hub.traces(&bot).await;
-            let steps = traces.iter().flat_map(|trace| &trace.steps);
+            let mut steps = traces.iter().flat_map(|trace| &trace.steps);
             let is_third = |step: &&Step| step.name == StepName::Reply && step.attempt == Some(3);
-            steps.filter(is_third).next().map(drop)
+            steps.find(is_third).map(drop)
         })
         .await;
         // The least time between two messages has passed, the pause has not.

@@ -31,7 +31,7 @@ async fn a_message_is_stored_with_its_parts_in_order(db: &Db) {
     db.sql(format!("UPDATE outbox SET due_at = due_at + 90000 WHERE id = '{}'", ids[2])).await;
     let later = read.outbox().queued_parts(on.bot, "ann").await.unwrap();
     let due = db.number(format!("SELECT due_at FROM outbox WHERE id = '{}'", ids[2])).await;
-    assert_eq!((later.parts, later.due_at.map(|at| at.as_millis())), (3, Some(due)));
+    assert_eq!((later.parts, later.due_at.map(hub_core::time::Timestamp::as_millis)), (3, Some(due)));
     db.sql(format!("UPDATE outbox SET state = 'sending' WHERE id = '{}'", ids[0])).await;
     db.sql(format!("UPDATE outbox SET state = 'sent' WHERE id = '{}'", ids[1])).await;
     assert_eq!(read.outbox().queued_parts(on.bot, "ann").await.unwrap().parts, 1);
