@@ -215,8 +215,12 @@ async fn a_login_that_lapsed_in_silence_is_degraded_until_the_network_answers() 
         let hub = World::start().await;
         let bot = hub.bot().await;
         wait_status(&hub, &bot, BotStatus::Online).await;
-        let nothing =
-            Action::Status { status: 200, body: body.to_owned(), headers: BTreeMap::default(), effect: false };
+        let nothing = Action::Status {
+            status: 200,
+            body: body.to_owned(),
+            headers: BTreeMap::default(),
+            effect: false,
+        };
         hub.sim.add_fault(Fault::on(Endpoint::GetUpdates, nothing).always()).unwrap();
         hub.jump(SECOND * 36).await;
         wait_status(&hub, &bot, BotStatus::Degraded).await;
