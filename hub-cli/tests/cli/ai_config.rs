@@ -28,7 +28,7 @@ fn the_ai_endpoint_is_set_shown_without_its_key_and_tested() {
     let shown = run(folder.path(), &["ai-config", "show", "--json"]);
     let shown: Value = serde_json::from_str(&stdout(&shown)).unwrap();
     let expected = serde_json::json!({ "enabled": false, "base_url": "http://ai.invalid/v1", "api_key": "***ator",
-        "model": "m", "models": [], "system_prompt": "", "daily_tokens": 100,
+        "key_header": "", "model": "m", "models": [], "system_prompt": "", "daily_tokens": 100,
         "updated_at": shown["updated_at"] });
     assert_eq!(shown, expected);
     let text = stdout(&run(folder.path(), &["ai-config", "show"]));
