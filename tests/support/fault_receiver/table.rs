@@ -137,7 +137,7 @@ fn bodies() -> Vec<Behaviour> {
         Behaviour::new(
             "gigabyte",
             "announces a gigabyte and sends a byte",
-            Class(TooLarge),
+            Class(Timeout),
             |mut peer| async move {
                 peer.read_request().await;
                 peer.send(format!("{OK}content-length: 1000000000\r\n\r\na")).await;
