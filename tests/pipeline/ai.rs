@@ -22,7 +22,6 @@ mod apps;
 mod images;
 mod retries;
 mod rules;
-mod shapes;
 mod tools;
 
 const MODEL: &str = "/v1/chat/completions";
