@@ -6,8 +6,9 @@ use std::{fs, path::Path};
 use hub_core::random::Random;
 
 #[path = "fuzz/src/lib.rs"]
-#[expect(dead_code, reason = "the meanings of shapes are for the unit tests of hub-core")]
 mod targets;
+
+pub use targets::shapes;
 
 /// Changed copies of each input.
 const CHANGES: usize = 60;

@@ -13,7 +13,7 @@ pub(crate) fn is_app_call(path: &str) -> bool {
 }
 
 /// A path with one slash where there are several, which programs produce by joining a base address that ends with one.
-/// What is percent-encoded is not touched.
+/// Percent-encoded slashes stay.
 pub(crate) fn with_single_slashes(path: &str) -> Cow<'_, str> {
     if !path.contains("//") {
         return Cow::Borrowed(path);

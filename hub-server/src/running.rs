@@ -1,4 +1,4 @@
-//! What a running server publishes in its data directory, so that programs on the same files have its address and apply
+//! The file that a running server publishes in its data directory, so that programs on the same files have its address and apply
 //! its rules instead of those of their own environment.
 
 use std::{

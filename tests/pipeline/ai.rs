@@ -22,6 +22,7 @@ mod apps;
 mod images;
 mod retries;
 mod rules;
+mod shapes;
 mod tools;
 
 const MODEL: &str = "/v1/chat/completions";

@@ -126,7 +126,7 @@ async fn s5_throttled_sends_wait_and_delay_no_other_person() {
     assert_eq!(sent[1].repeats, 0);
 }
 
-/// How the reason of a message begins that waits because the network refused it for long.
+/// Beginning of the reason of a message that waits because the network refused it for long.
 const CLOSED: &str = "the network refuses sends until this person writes again: ";
 
 /// Waits until the reason of a queued message begins so.

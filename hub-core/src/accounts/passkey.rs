@@ -28,7 +28,7 @@ use crate::{
 
 /// How long a ceremony may take.
 const LIFETIME: Duration = Duration::from_secs(5 * 60);
-/// Where the flags are in the data of an authenticator (WebAuthn, section 6.1), and the bit of the backup eligibility.
+/// Index of the flags in the data of an authenticator (WebAuthn, section 6.1), and the bit of the backup eligibility.
 const FLAGS_AT: usize = 32;
 const BACKUP_ELIGIBLE: u8 = 0x08;
 /// Passkeys of one user.

@@ -1,4 +1,4 @@
-//! What endpoints and models refuse of a request, learned from their refusals.
+//! The parts of a request that endpoints and models refuse, learned from their refusals.
 
 use std::{
     borrow::Cow,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::time::Instant;
 
-/// How long a dialect is remembered: models are replaced behind their names.
+/// Life of a dialect: models are replaced behind their names.
 const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
 /// Dialects that are remembered. When there are more, all are forgotten and learned again.
 const MAX_REMEMBERED: usize = 1_000;
@@ -33,7 +33,7 @@ enum Part {
     /// Sent in the first message of the person instead.
     DeveloperRole = 1 << 6,
     Images = 1 << 7,
-    /// What the endpoint sent with earlier messages.
+    /// Members that the endpoint sent with earlier messages.
     MessageMembers = 1 << 8,
     Tools = 1 << 9,
 }
@@ -201,9 +201,9 @@ fn fold_system(messages: &mut Vec<Message>) {
     }
 }
 
-/// What an endpoint says about what it does not take.
+/// The words of an endpoint about a part that it does not take.
 struct Refusal<'f> {
-    /// In lower case.
+    /// The words of the error, in lower case.
     words: String,
     names: &'f [String],
     /// Whether the words speak of something that is not taken at all.

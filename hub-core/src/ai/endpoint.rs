@@ -85,8 +85,6 @@ impl Endpoint {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream, application/json"));
-        let agent = HeaderValue::from_static(concat!("message-hub/", env!("CARGO_PKG_VERSION")));
-        headers.insert(header::USER_AGENT, agent);
         if let Some(key) = &self.api_key {
             let unsendable = || AiFault::new(AiFaultClass::BadUrl, "the key cannot be sent in a header");
             let (name, value) = if self.key_header.is_empty() {

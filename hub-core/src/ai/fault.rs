@@ -38,11 +38,11 @@ const NO_BALANCE_WORDS: [&str; 9] = [
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", class.as_str())]
 pub struct AiFault {
-    /// What kind.
+    /// The class, which decides about a retry and is shown in traces.
     pub class: AiFaultClass,
     /// A sentence for the trace. What the endpoint itself said is not part of it.
     pub message: Cow<'static, str>,
-    /// What the endpoint said, at most 2 KiB, for its owner.
+    /// The words of the endpoint, at most 2 KiB, for its owner.
     pub told: Option<String>,
     /// Whether another try is of no use.
     pub permanent: bool,

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 /// Most that is kept of what an endpoint says about an error, in bytes.
 pub(super) const MAX_WORDS: usize = 2 * 1024;
-/// How deep the words of an error are searched for.
+/// Levels of an error that are searched for its words.
 const MAX_DEPTH: u32 = 8;
-/// Where adapters wrap the documented answer, or their error.
+/// Members in which adapters wrap the documented answer, or their error.
 const WRAPPERS: [&str; 5] = ["data", "result", "output", "response", "body"];
 /// Members that hold the words of an error.
 const WORDS: [&str; 11] = [

@@ -36,12 +36,12 @@ pub use wire::{Content, ImageUrl, Message, Part, Role, Tool, ToolCall, Usage};
 /// Longest time for all calls to the model and its tools that one message needs.
 pub const MAX_TIME: Duration = Duration::from_secs(10 * 60);
 
-/// How long a call may take.
+/// Limits of time of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Longest silence: before the first byte, and between two pieces.
     pub silence: Duration,
-    /// Limit over everything.
+    /// Longest time of the whole call.
     pub total: Duration,
 }
 

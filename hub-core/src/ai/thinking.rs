@@ -19,7 +19,7 @@ const ANSWER_MARKS: [&str; 4] =
     ["<|begin_of_solution|>", "<|end_of_solution|>", "<|start_response|>", "<|end_response|>"];
 const CHANNEL: &str = "<|channel|>";
 const MESSAGE: &str = "<|message|>";
-/// What a channel is left with when its marks were removed.
+/// Beginnings of the channels once an adapter has removed their marks.
 const BARE: (&str, &str) = ("analysis", "assistantfinal");
 
 /// The text without what the model thought aloud, in any of the forms that models use. A thought that never ends takes the
@@ -41,7 +41,7 @@ pub fn without_thinking(text: &str) -> String {
     without_answer_marks(&kept).trim().to_owned()
 }
 
-/// Where the answer begins when only the end of a thought is there; else 0.
+/// Index at which the answer begins when only the end of a thought is there; else 0.
 fn swallowed_beginning(lower: &str) -> usize {
     let ends = MARKS.iter().filter_map(|(open, close)| {
         let end = lower.find(close)?;
@@ -67,7 +67,7 @@ fn is_quoted(text: &str, at: usize) -> bool {
     text[..at].ends_with('`')
 }
 
-/// What a model that writes to channels (gpt-oss) wrote to the final one; `None` without channels.
+/// The text in the final channel of a model that writes to channels (gpt-oss); `None` without channels.
 fn final_channel(text: &str) -> Option<String> {
     if !text.contains(CHANNEL) {
         let (open, answer) = BARE;

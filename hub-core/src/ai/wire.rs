@@ -49,7 +49,7 @@ pub enum Content {
     Text(String),
     /// Texts and images.
     Parts(Vec<Part>),
-    /// What an endpoint sent, as it came.
+    /// Content that an endpoint sent, unchanged.
     Raw(Value),
 }
 
@@ -164,7 +164,7 @@ impl Message {
         Self { content, ..self.clone() }
     }
 
-    /// What the model said when it asked for tools, as it came.
+    /// The message in which the model asks for tools, as it came.
     pub fn asking(completion: Completion) -> Self {
         let Completion { text, content, tool_calls, extra, .. } = completion;
         let text = (!text.is_empty()).then_some(Content::Text(text));

@@ -16,7 +16,7 @@ use crate::{
     time::Stopwatch,
 };
 
-/// How long all requests for a file may take.
+/// Longest time of all requests for a file together.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Redirects that are followed.
 const MAX_REDIRECTS: usize = 5;
@@ -129,7 +129,7 @@ impl Reader for Download {
 }
 
 impl Download {
-    /// Where a redirect leads; `None` when it is none.
+    /// The target of a redirect; `None` for other responses.
     fn redirect(&self, from: &Url) -> Option<Result<Url>> {
         let location = match self.status.as_u16() {
             301 | 302 | 303 | 307 | 308 => self.headers.get(header::LOCATION)?,

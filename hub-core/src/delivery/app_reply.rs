@@ -3,7 +3,7 @@
 use super::response_reply::{json_text, members, text_of};
 use crate::{bots::Attachment, egress::Receipt, error::Result};
 
-/// What an app answers at once.
+/// The synchronous reply of an app.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Answered {
     /// Empty when there is none.

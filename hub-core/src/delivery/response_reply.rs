@@ -10,7 +10,7 @@ use crate::{
     egress::{BodyEnd, Receipt},
 };
 
-/// What a response has for the sender of the message.
+/// The reply to the sender that a response contains, or the reason why it contains none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResponseReply {
     /// Nothing.
@@ -100,7 +100,7 @@ pub(super) fn members(text: &str) -> Result<HashMap<String, &RawValue>, String> 
 /// The text of a member; `None` for `null`.
 ///
 /// # Errors
-/// What it is in place of a text.
+/// A sentence with the type that the member has in place of a text.
 pub(super) fn text_of(name: &str, value: &RawValue) -> Result<Option<String>, String> {
     match value.get() {
         "null" => Ok(None),

@@ -56,15 +56,15 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 /// Probes without a response after which it is closed.
 const PROBES: u32 = 3;
 
-/// Where the clients say what they are, unless a caller names itself.
+/// `User-Agent` of every request whose caller sets none.
 const USER_AGENT: &str = concat!("message-hub/", env!("CARGO_PKG_VERSION"));
 
 tokio::task_local! {
-    /// What this task dials.
+    /// The target that this task dials.
     pub(super) static DIAL: Dial;
 }
 
-/// What is known of a request where it is connected: the library's resolver hears the name alone, and rules and own
+/// The target and the rules of a request, for the code that connects it: the library's resolver hears the name alone, and rules and own
 /// listeners are about ports too.
 #[derive(Debug, Clone)]
 pub(super) struct Dial {
@@ -106,7 +106,7 @@ pub(super) fn without_sessions(tls: &ClientConfig) -> ClientConfig {
     tls
 }
 
-/// What all clients have in common. Names are resolved under the rules, or freely when it is not `ruled`.
+/// Begins a client with the TLS, pool and limits that all clients share. Names are resolved under the rules, or freely when it is not `ruled`.
 #[expect(clippy::disallowed_methods, reason = "the one place that builds a client")]
 pub(super) fn builder(config: &Arc<EgressConfig>, tls: &ClientConfig, ruled: bool) -> reqwest::ClientBuilder {
     reqwest::Client::builder()

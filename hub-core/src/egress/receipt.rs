@@ -16,11 +16,11 @@ pub struct Receipt {
     pub headers: HeaderMap,
     /// The body, or its first [`Call::max_answer`] bytes, or what came before it broke off.
     pub body: Bytes,
-    /// How the body ended.
+    /// The end of the body.
     pub end: BodyEnd,
 }
 
-/// How a body ended.
+/// The end of a body: complete, cut at the limit, or broken off.
 #[derive(Debug, Clone)]
 pub enum BodyEnd {
     /// All of it is there.
@@ -35,7 +35,7 @@ pub enum BodyEnd {
 }
 
 impl BodyEnd {
-    /// What is wrong with the body; `None` when nothing is.
+    /// A sentence about a body that is not complete.
     pub fn problem(&self) -> Option<String> {
         match self {
             Self::Complete => None,

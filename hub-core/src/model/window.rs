@@ -13,7 +13,7 @@ pub struct Window {
     /// Sends since then.
     #[row(number)]
     pub sends: u32,
-    /// What the network said when it refused a send since then. While `opened_at` is absent, for a person who wrote under
+    /// The words of the network when it refused a send since then. While `opened_at` is absent, for a person who wrote under
     /// an earlier login: when the bot was bound again, in milliseconds.
     pub closed: Option<String>,
 }

@@ -47,7 +47,7 @@ pub struct Node {
     pub ilink_polls: IlinkPolls,
     /// Sockets of apps.
     pub seats: Seats,
-    /// What endpoints of models refuse.
+    /// The parts of requests that endpoints of models refuse.
     pub dialects: Dialects,
     /// Connections that show people that a bot is typing.
     pub typists: Typists,

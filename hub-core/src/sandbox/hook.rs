@@ -166,7 +166,7 @@ pub struct HookInput {
     pub limits: Limits,
     /// Runs the top level only, to learn [`HookOutcome::hooks`]; no hook is called.
     pub only_load: bool,
-    /// Where the randomness of `crypto` comes from: the same seed gives the same values, so that a run can be repeated.
+    /// Seed of the randomness of `crypto`: the same seed gives the same values, so that a run can be repeated.
     pub seed: [u8; 32],
     /// Whether [`HookOutcome::memory_bytes`] is read after every run. Reading it walks the whole heap, which costs more
     /// than many a run; after an error it is read anyway.

@@ -287,7 +287,7 @@ impl Sandbox {
     }
 }
 
-/// What a worker is to do with a source.
+/// Work on a source.
 #[derive(Debug, Clone)]
 enum Task {
     Run(Arc<HookInput>),

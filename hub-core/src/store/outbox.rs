@@ -85,7 +85,7 @@ impl NewPart {
 /// Parts that wait for a send to one person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, FromRow)]
 pub struct Queued {
-    /// How many.
+    /// Number of parts.
     #[row(number)]
     pub parts: u32,
     /// The latest time at which one of them may be tried; `None` without parts.
@@ -162,7 +162,7 @@ impl Outbox<'_> {
         )
     }
 
-    /// What waits for a send to one person. The part that is being sent is not part of it: its send is counted in the
+    /// Counts the parts that wait to be sent to one person, and reads when the last is due. The part that is being sent is not part of it: its send is counted in the
     /// person's window.
     pub async fn queued_parts(&mut self, bot_id: BotId, peer: &str) -> Result<Queued> {
         sql!(self.0, one:

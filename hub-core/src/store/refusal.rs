@@ -72,7 +72,7 @@ fn server_refusal(options: &PgConnectOptions, error: &sqlx::Error) -> Option<(St
     })
 }
 
-/// What helps against a SQLSTATE (PostgreSQL manual, appendix A). Poolers have one, `08P01`, for everything.
+/// The remedy for a SQLSTATE (PostgreSQL manual, appendix A). Poolers have one, `08P01`, for everything.
 fn remedy(code: &str, reason: &str, tls: PgSslMode) -> Option<&'static str> {
     let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
     Some(match code {

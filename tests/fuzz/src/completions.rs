@@ -1,4 +1,4 @@
-//! What endpoints of models answer.
+//! Responses of endpoints of models.
 
 use hub_core::ai::{AiFault, Completion, MAX_ANSWER, MAX_THINKING, read_answer, without_thinking};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What each shape in `corpus/completion` says. Shapes are written after the documentation of endpoints and adapters, and
+//! The meaning of each shape in `corpus/completion`. Shapes are written after the documentation of endpoints and adapters, and
 //! after public reports about them; the first line of a file has the status and the content type, the rest is the body.
 
 /// Meaning of a response.

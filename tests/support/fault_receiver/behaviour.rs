@@ -64,7 +64,7 @@ pub struct Behaviour {
     pub act: Act,
     /// How a trace shows it.
     pub seen: Seen,
-    /// What a caller sees that needs the whole response.
+    /// The outcome for a caller that needs the whole response.
     pub whole: Seen,
     /// How a trace may show it too, where that is a matter of which packet comes first.
     pub or: Option<Seen>,

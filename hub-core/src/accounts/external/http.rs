@@ -25,7 +25,7 @@ pub(super) enum Unreachable {
     Http(#[from] http::Error),
 }
 
-/// What the libraries take for an HTTP client. They are strict: `tidy` reads what comes before they do.
+/// An HTTP client in the form of the libraries. They are strict, so `tidy` rewrites each response before they read it.
 pub(super) fn client(
     egress: &Egress,
     tidy: fn(HttpResponse) -> HttpResponse,
@@ -49,12 +49,10 @@ pub(super) async fn profile(egress: &Egress, url: &str, token: &str) -> Result<H
 
 /// Sends one request. Redirects are not followed.
 pub(super) async fn send(egress: &Egress, request: HttpRequest) -> Result<HttpResponse, Unreachable> {
-    let (mut head, body) = request.into_parts();
+    let (head, body) = request.into_parts();
     let url = egress
         .check_url(&head.uri.to_string())
         .map_err(|error| Unreachable::Address(error.message().to_owned()))?;
-    // Some providers reject requests without a `User-Agent`.
-    head.headers.insert(http::header::USER_AGENT, http::HeaderValue::from_static("message-hub"));
     let call = Call {
         method: head.method,
         url,

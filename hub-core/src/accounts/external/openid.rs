@@ -70,7 +70,7 @@ async fn discover(ctx: &Context, issuer: &str) -> Result<CoreProviderMetadata, S
     found.map_err(|error| describe(&error))
 }
 
-/// Where the issuer looks for the secret: in HTTP Basic unless it supports only the body (OpenID Connect Discovery,
+/// Sends the secret in HTTP Basic unless the issuer supports only the body (OpenID Connect Discovery,
 /// section 3).
 fn auth_type(metadata: &CoreProviderMetadata) -> AuthType {
     let supported = metadata.token_endpoint_auth_methods_supported();
@@ -165,7 +165,7 @@ pub(super) async fn profile(
     Ok(profile)
 }
 
-/// What an ID token has to agree with.
+/// The values that an ID token has to agree with.
 struct Expected<'e> {
     client_id: &'e str,
     metadata: &'e CoreProviderMetadata,

@@ -68,7 +68,7 @@ async fn oversized_answers_are_cut_off() {
     assert_eq!(open().send(call(&canary.url("127.0.0.1"))).await.unwrap().body.len(), 1000);
 }
 
-/// What a receiver may send after its status, and how much of the body is kept under a limit of 1000 bytes.
+/// Each body that a receiver may send after its status, and how much of the body is kept under a limit of 1000 bytes.
 #[tokio::test]
 async fn the_status_is_received_whatever_the_body_is() {
     let long = "a".repeat(5000);

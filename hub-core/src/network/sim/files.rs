@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Where files are downloaded.
+/// Path of downloads.
 const DOWNLOAD: &str = "/c2c/download";
 
 /// Completes the URLs of files in JSON with the base under which the client reached the simulator.

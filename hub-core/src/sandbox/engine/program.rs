@@ -82,7 +82,7 @@ pub(in super::super) struct Program {
     uses: Uses,
 }
 
-/// What a program needs beyond the language.
+/// The parts of the sandbox that a program names, so that only they are loaded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Uses {
     bytes: bool,
