@@ -60,23 +60,9 @@ const PROBES: u32 = 3;
 const USER_AGENT: &str = concat!("message-hub/", env!("CARGO_PKG_VERSION"));
 
 tokio::task_local! {
-    /// The target that this task dials.
-    pub(super) static DIAL: Dial;
-}
-
-/// The target and the rules of a request, for the code that connects it: the library's resolver hears the name alone, and rules and own
-/// listeners are about ports too.
-#[derive(Debug, Clone)]
-pub(super) struct Dial {
-    port: u16,
-    /// Whether a connection was begun for it. One that was not uses a connection of an earlier request.
-    began: Arc<AtomicBool>,
-}
-
-impl Dial {
-    pub(super) fn to(port: u16) -> Self {
-        Self { port, began: Arc::default() }
-    }
+    /// The port that this task dials. The library's resolver hears the name alone, and rules and own listeners are about
+    /// ports too.
+    pub(super) static PORT: u16;
 }
 
 /// The TLS of all clients, so that the CA certificates of this machine are read and kept once. A machine without any,
@@ -106,7 +92,8 @@ pub(super) fn without_sessions(tls: &ClientConfig) -> ClientConfig {
     tls
 }
 
-/// Begins a client with the TLS, pool and limits that all clients share. Names are resolved under the rules, or freely when it is not `ruled`.
+/// Begins a client with the TLS, pool and limits that all clients share. Names are resolved under the rules, or freely
+/// when it is not `ruled`.
 #[expect(clippy::disallowed_methods, reason = "the one place that builds a client")]
 pub(super) fn builder(config: &Arc<EgressConfig>, tls: &ClientConfig, ruled: bool) -> reqwest::ClientBuilder {
     reqwest::Client::builder()
@@ -150,7 +137,7 @@ pub(super) fn build(config: &Arc<EgressConfig>, tls: &ClientConfig, ruled: bool)
     client.build().map_err(Error::internal)
 }
 
-/// Opens connections with what is known of the request that needs one. A connection may be completed by another task when
+/// Opens connections with the port of the request that needs one. A connection may be completed by another task when
 /// its request has found one that became free.
 #[derive(Debug, Clone)]
 struct Dialler<S>(S);
@@ -172,11 +159,8 @@ where
 
     fn call(&mut self, request: R) -> Self::Future {
         let connected = self.0.call(request);
-        match DIAL.try_with(Dial::clone) {
-            Ok(dial) => {
-                dial.began.store(true, Ordering::Relaxed);
-                Box::pin(DIAL.scope(dial, connected))
-            }
+        match PORT.try_with(|port| *port) {
+            Ok(port) => Box::pin(PORT.scope(port, connected)),
             Err(_) => Box::pin(connected),
         }
     }
@@ -206,7 +190,7 @@ impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let (rules, resolver, marks) = (self.rules.clone(), self.resolver.clone(), Marks::of_task());
         // Without a port nothing can be decided, so nothing is dialled.
-        let port = DIAL.try_with(|dial| dial.port).map_err(|_| Blocked("has no known port".to_owned()));
+        let port = PORT.try_with(|port| *port).map_err(|_| Blocked("has no known port".to_owned()));
         Box::pin(async move {
             let (host, port) = (name.as_str(), port?);
             marks.as_ref().inspect(|marks| marks.resolving());
@@ -311,7 +295,7 @@ pub(super) fn send(http: &reqwest::Client, call: Call) -> Sent {
     *request.headers_mut() = without_framing(headers);
     let body = ObservedBody { bytes: Full::new(body), taken: Arc::clone(&taken), marks: marks.clone() };
     *request.body_mut() = Some(reqwest::Body::wrap(body));
-    let response = Box::pin(DIAL.scope(Dial::to(url.target().port), http.execute(request)));
+    let response = Box::pin(PORT.scope(url.target().port, http.execute(request)));
     Sent { response, https: url.target().https, deadline, max_answer, taken, marks }
 }
 

@@ -222,7 +222,8 @@ impl Egress {
     }
 
     /// Sends one request and reads its answer whole. Redirects are not followed. A body in gzip, deflate
-    /// or brotli is decoded, and its limit counts what comes out. Headers that frame the message (`Host`, `Content-Length` and the like) are set here and nowhere else.
+    /// or brotli is decoded, and its limit counts what comes out. Headers that frame the message (`Host`,
+    /// `Content-Length` and the like) are set here and nowhere else.
     ///
     /// # Errors
     /// [`EgressError`], with what is known about whether the request went out.

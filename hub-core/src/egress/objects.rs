@@ -15,7 +15,7 @@ use object_store::{
 
 use super::{
     Egress,
-    client::{self, DIAL, Dial},
+    client::{self, PORT},
 };
 use crate::error::{Error, Result as HubResult};
 
@@ -66,7 +66,7 @@ impl HttpService for ObjectHttp {
         if body.content_length() > 0 {
             *request.body_mut() = Some(reqwest::Body::wrap(body));
         }
-        let asked = DIAL.scope(Dial::to(port), self.0.execute(request));
+        let asked = PORT.scope(port, self.0.execute(request));
         let response = tokio::time::timeout(ANSWER, asked)
             .await
             .map_err(|elapsed| HttpError::new(HttpErrorKind::Timeout, elapsed))?

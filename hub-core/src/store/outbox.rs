@@ -162,8 +162,8 @@ impl Outbox<'_> {
         )
     }
 
-    /// Counts the parts that wait to be sent to one person, and reads when the last is due. The part that is being sent is not part of it: its send is counted in the
-    /// person's window.
+    /// Counts the parts that wait to be sent to one person, and reads when the last is due. The part that is being sent
+    /// is not counted: its send is in the person's window.
     pub async fn queued_parts(&mut self, bot_id: BotId, peer: &str) -> Result<Queued> {
         sql!(self.0, one:
             // SQLite uses the index of open items only for its own condition.
