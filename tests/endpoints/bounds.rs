@@ -11,7 +11,7 @@ use super::{
 /// Limits in bytes: credentials, scripts, and the text of a message, whose limit is a setting.
 const LIMITED_IN_BYTES: [&str; 6] = ["api_key", "content", "context_token", "from", "script", "secret"];
 /// Fields of ASCII characters, next to addresses.
-const ASCII: [&str; 3] = ["handle", "header_name", "expression"];
+const ASCII: [&str; 4] = ["handle", "header_name", "key_header", "expression"];
 
 #[tokio::test]
 async fn values_at_the_documented_bounds_are_within_the_enforced_bounds() {
