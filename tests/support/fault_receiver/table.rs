@@ -5,7 +5,7 @@ use hub_core::egress::EgressFault::{Broken, Connect, Timeout, TooLarge};
 use super::behaviour::{
     Behaviour, Listening,
     Seen::{Class, Status},
-    Then,
+    Slot, Then,
 };
 
 const OK: &str = "HTTP/1.1 200 OK\r\n";
@@ -134,17 +134,21 @@ fn bodies() -> Vec<Behaviour> {
             peer.send_endlessly("a".repeat(16 * 1024)).await;
         })
         .after_its_status(),
-        Behaviour::new(
-            "gigabyte",
-            "announces a gigabyte and sends a byte",
-            Class(Timeout),
-            |mut peer| async move {
-                peer.read_request().await;
-                peer.send(format!("{OK}content-length: 1000000000\r\n\r\na")).await;
-                peer.hold().await;
-            },
-        )
-        .after_its_status(),
+        // The body is waited for, since the status does not depend on it.
+        Behaviour {
+            slot: Slot::Timeout,
+            ..Behaviour::new(
+                "gigabyte",
+                "announces a gigabyte and sends a byte",
+                Class(TooLarge),
+                |mut peer| async move {
+                    peer.read_request().await;
+                    peer.send(format!("{OK}content-length: 1000000000\r\n\r\na")).await;
+                    peer.hold().await;
+                },
+            )
+            .after_its_status()
+        },
         Behaviour::saying(
             "length-short",
             "sends more than it announced",
