@@ -162,7 +162,7 @@ async fn swapped_or_foreign_ids_name_nothing() {
 async fn a_bad_query_names_the_parameter() {
     let app = App::new().await;
     let client = faulty(&app);
-    for limit in ["0", "201", "x", "-1", ""] {
+    for limit in ["0", "201", "x", "-1"] {
         let reply = ask(&client, Method::GET, &format!("/api/query?limit={limit}"), None).await;
         let details = &reply.error(400, "INVALID_PARAMS")["details"];
         assert_eq!(*details, json!([{"field": "limit", "reason": "must be between 1 and 200"}]));

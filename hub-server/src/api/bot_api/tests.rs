@@ -194,7 +194,7 @@ async fn a_form_brings_a_file_and_its_caption() {
     let log = scene.calls(8).await;
     let sky = text(&log[1], "request_body");
     let told: Value = serde_json::from_str(sky).unwrap_or_else(|_| panic!("{sky}"));
-    assert_eq!(told["file"], json!({ "name": "../a.png", "type": "image/png", "bytes": IMAGE.len() }));
+    assert_eq!(told["file"], json!({ "name": "a.png", "type": "image/png", "bytes": IMAGE.len() }));
     assert_eq!(told["filename"], "sky.png");
     let log = serde_json::to_string(&log).unwrap();
     assert!(log.contains("schön") && !log.contains("s3cret") && !log.contains("really a picture"), "{log}");

@@ -148,6 +148,7 @@ mod tests {
             "The message was delivered to {}{}: {}.{}",
             ", at attempt {}",
             " A reply waits: {}.",
+            " No reply was sent: {}.",
             "; later messages do not wait for it",
             "{} --bot {}",
         ];
