@@ -5,7 +5,7 @@ use poem::{Request, http::Uri};
 use crate::paths::is_app_call;
 
 /// Parameters with a credential: an empty one is a wrong one, and not as if none were presented.
-const CREDENTIALS: [&str; 4] = ["key", "api_key", "token", "access_token"];
+pub(crate) const CREDENTIALS: [&str; 4] = ["key", "api_key", "token", "access_token"];
 
 /// Removes the parameters without a value from the query of an API call. A required one is missing then, and an
 /// optional one has its default.
