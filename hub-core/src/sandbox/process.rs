@@ -257,7 +257,9 @@ impl Worker {
         let how = Ended::of(status, reason);
         let mut complaint = Vec::new();
         if let Some(stderr) = self.child.stderr.take() {
-            let _ = stderr.take(MAX_COMPLAINT).read_to_end(&mut complaint).await;
+            // Another process may hold the pipe open.
+            let mut stderr = stderr.take(MAX_COMPLAINT);
+            let _ = clock.timeout(EXIT_TIMEOUT, stderr.read_to_end(&mut complaint)).await;
         }
         let ended = status.map_or_else(|| "killed".to_owned(), |status| status.to_string());
         let complaint = String::from_utf8_lossy(&complaint).into_owned();

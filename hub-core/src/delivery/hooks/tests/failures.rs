@@ -5,12 +5,12 @@ use std::{os::unix::fs::PermissionsExt as _, path::PathBuf};
 use super::*;
 use crate::{
     plugins::{breaker::MAX_OVERRUNS, debug::DebugRun},
-    sandbox::{SandboxConfig, WorkerProgram},
+    sandbox::{HookOutcome, SandboxConfig, WorkerProgram},
 };
 
 /// A worker that compiles everything, and ends with a signal when it has to run something.
 fn dying_worker(folder: &std::path::Path, signal: &str) -> PathBuf {
-    let outcome = r#"{"present":false,"hooks":null,"request":null,"replies":[],"skipped":false,"state":null,"logs":[],"error":null,"duration":{"secs":0,"nanos":0},"memory_bytes":0}"#;
+    let outcome = serde_json::to_string(&HookOutcome::default()).unwrap();
     let script = format!(
         r#"#!/bin/sh
 PATH=/usr/bin:/bin
