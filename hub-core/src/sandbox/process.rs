@@ -259,7 +259,7 @@ impl Worker {
         if let Some(stderr) = self.child.stderr.take() {
             // Another process may hold the pipe open.
             let mut stderr = stderr.take(MAX_COMPLAINT);
-            let _ = clock.timeout(EXIT_TIMEOUT, stderr.read_to_end(&mut complaint)).await;
+            let _ = Box::pin(clock.timeout(EXIT_TIMEOUT, stderr.read_to_end(&mut complaint))).await;
         }
         let ended = status.map_or_else(|| "killed".to_owned(), |status| status.to_string());
         let complaint = String::from_utf8_lossy(&complaint).into_owned();
