@@ -2,6 +2,7 @@
 //! behind.
 
 mod addresses;
+mod closing;
 mod dns;
 mod models;
 mod names;

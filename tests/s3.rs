@@ -69,6 +69,7 @@ impl Moto {
             region: "eu-central-1".to_owned(),
             access_key_id: "somebody".to_owned(),
             secret_access_key: "a secret".into(),
+            proxy: None,
         })
     }
 

@@ -100,8 +100,9 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
     }
     let (clock, random) = (Clock::system(), Random::system());
     // The running server makes the requests, and its rules for addresses apply.
-    let egress_config = running::egress(&settings.data_dir)
+    let rules = running::egress(&settings.data_dir)
         .unwrap_or_else(|| EgressConfig { allow: settings.egress_allow.clone(), ..EgressConfig::default() });
+    let egress_config = EgressConfig { proxy: settings.egress_proxy.clone(), ..rules };
     let egress = Egress::new(egress_config.clone())?;
     let network = |name: &str, addresses: IlinkConfig| -> Result<IlinkNetwork, Error> {
         IlinkNetwork::new(name, addresses, &egress, clock.clone(), random.clone())

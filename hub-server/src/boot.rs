@@ -54,6 +54,7 @@ pub async fn open(config: &Config, public_url: &Url, own_listeners: Vec<SocketAd
     }
     let egress = EgressConfig {
         allow: config.egress_allow.clone(),
+        proxy: config.egress_proxy.clone(),
         own_listeners,
         in_process,
         ..EgressConfig::default()

@@ -42,7 +42,8 @@ impl Object {
 }
 
 fn open(bucket: &S3Config) -> Result<(std::sync::Arc<dyn ObjectStore>, Path)> {
-    open_bucket(bucket, &Egress::new(EgressConfig::default())?, "bucket")
+    let egress = EgressConfig { proxy: bucket.proxy.clone(), ..EgressConfig::default() };
+    open_bucket(bucket, &Egress::new(egress)?, "bucket")
 }
 
 fn refused(shown: &str, error: object_store::Error) -> Error {

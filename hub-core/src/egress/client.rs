@@ -2,7 +2,6 @@
 
 use std::{
     convert::Infallible,
-    net::SocketAddr,
     ops::ControlFlow,
     pin::Pin,
     sync::{
@@ -15,19 +14,19 @@ use std::{
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::{Body, Frame, SizeHint};
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use rustls::{ClientConfig, RootCertStore, client::Resumption};
 use rustls_platform_verifier::BuilderVerifierExt;
 use tower_layer::layer_fn;
-use tower_service::Service;
 
 use super::{
-    Answer, Call, EgressConfig, EgressError, EgressFault, Reader, Resolver,
-    fault::{Blocked, Unresolved},
+    Answer, Call, EgressConfig, EgressError, EgressFault, Reader, Shared,
+    dial::{CheckedResolver, DIAL, Dial, Dialler},
+    fault::Way,
     phases::Marks,
+    resend,
 };
 use crate::{
     error::{Error, Result},
@@ -48,9 +47,6 @@ const FRESH_SESSIONS: usize = 16;
 /// more has no status.
 pub(super) const MAX_ANSWER_HEADERS: usize = 256;
 pub(super) const MAX_ANSWER_HEADER_BYTES: u32 = 256 * 1024;
-/// Addresses of one name that are tried.
-const MAX_ADDRESSES: usize = 16;
-
 /// How long a connection is silent before it is probed, and the time between probes.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// Probes without a response after which it is closed.
@@ -58,12 +54,6 @@ const PROBES: u32 = 3;
 
 /// `User-Agent` of every request whose caller sets none.
 const USER_AGENT: &str = concat!("message-hub/", env!("CARGO_PKG_VERSION"));
-
-tokio::task_local! {
-    /// The port that this task dials. The library's resolver hears the name alone, and rules and own listeners are about
-    /// ports too.
-    pub(super) static PORT: u16;
-}
 
 /// The TLS of all clients, so that the CA certificates of this machine are read and kept once. A machine without any,
 /// a slim container for example, gets the ones that are built in.
@@ -96,17 +86,24 @@ pub(super) fn without_sessions(tls: &ClientConfig) -> ClientConfig {
 /// when it is not `ruled`.
 #[expect(clippy::disallowed_methods, reason = "the one place that builds a client")]
 pub(super) fn builder(config: &Arc<EgressConfig>, tls: &ClientConfig, ruled: bool) -> reqwest::ClientBuilder {
-    reqwest::Client::builder()
+    let resolver = CheckedResolver::new(config, ruled);
+    let checker = resolver.clone();
+    // Nothing is taken from the variables of the environment that other programs read.
+    let client = reqwest::Client::builder().no_proxy();
+    let client = match &config.proxy {
+        Some(proxy) => client.proxy(proxy.rule()),
+        None => client,
+    };
+    client
         .tls_backend_preconfigured(tls.clone())
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
-        .no_proxy()
         .no_gzip()
         .no_brotli()
         .no_deflate()
         .connect_timeout(CONNECT_TIMEOUT)
-        .connector_layer(layer_fn(Dialler))
+        .connector_layer(layer_fn(move |connector| Dialler::new(connector, &checker)))
         .pool_idle_timeout(IDLE_TIMEOUT)
         .pool_max_idle_per_host(MAX_IDLE_PER_HOST)
         .tcp_nodelay(true)
@@ -115,105 +112,39 @@ pub(super) fn builder(config: &Arc<EgressConfig>, tls: &ClientConfig, ruled: boo
         .tcp_keepalive_retries(PROBES)
         .http1_max_headers(MAX_ANSWER_HEADERS)
         .http2_max_header_list_size(MAX_ANSWER_HEADER_BYTES)
-        .dns_resolver(CheckedResolver::new(config, ruled))
+        .dns_resolver(resolver)
 }
 
-/// Builds a client that reads what common servers write: bodies that are encoded although the hub asks for `identity`, and
-/// headers as they were written long ago.
+/// Builds the client for requests.
 pub(super) fn build(config: &Arc<EgressConfig>, tls: &ClientConfig, ruled: bool) -> Result<reqwest::Client> {
+    reading_leniently(builder(config, tls, ruled)).build().map_err(Error::internal)
+}
+
+/// Reads what common servers write: bodies that are encoded although the hub asks for `identity`, and headers as they were
+/// written long ago.
+fn reading_leniently(builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
     let defaults = [
         (header::ACCEPT, HeaderValue::from_static("*/*")),
         (header::ACCEPT_ENCODING, HeaderValue::from_static("identity")),
         (header::USER_AGENT, HeaderValue::from_static(USER_AGENT)),
     ];
-    let client = builder(config, tls, ruled)
+    builder
         .default_headers(defaults.into_iter().collect())
         .gzip(true)
         .brotli(true)
         .deflate(true)
         .http1_allow_obsolete_multiline_headers_in_responses(true)
         .http1_allow_spaces_after_header_name_in_responses(true)
-        .http1_ignore_invalid_headers_in_responses(true);
-    client.build().map_err(Error::internal)
+        .http1_ignore_invalid_headers_in_responses(true)
 }
 
-/// Opens connections with the port of the request that needs one. A connection may be completed by another task when
-/// its request has found one that became free.
-#[derive(Debug, Clone)]
-struct Dialler<S>(S);
-
-impl<R, S> Service<R> for Dialler<S>
-where
-    S: Service<R>,
-    S::Future: Send + 'static,
-    S::Response: 'static,
-    S::Error: 'static,
-{
-    type Response = S::Response;
-    type Error = S::Error;
-    type Future = BoxFuture<'static, std::result::Result<S::Response, S::Error>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<std::result::Result<(), S::Error>> {
-        self.0.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: R) -> Self::Future {
-        let connected = self.0.call(request);
-        match PORT.try_with(|port| *port) {
-            Ok(port) => Box::pin(PORT.scope(port, connected)),
-            Err(_) => Box::pin(connected),
-        }
-    }
-}
-
-/// Resolves a name and, where there are rules, refuses it when any of its addresses may not be dialled. What is
-/// returned is what is dialled: there is no second lookup to be answered differently.
-#[derive(Clone)]
-pub(super) struct CheckedResolver {
-    rules: Option<Arc<EgressConfig>>,
-    resolver: Option<Arc<dyn Resolver>>,
-}
-
-impl CheckedResolver {
-    pub(super) fn new(config: &Arc<EgressConfig>, ruled: bool) -> Self {
-        Self { rules: ruled.then(|| Arc::clone(config)), resolver: config.resolver.clone() }
-    }
-}
-
-impl std::fmt::Debug for CheckedResolver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CheckedResolver").finish_non_exhaustive()
-    }
-}
-
-impl Resolve for CheckedResolver {
-    fn resolve(&self, name: Name) -> Resolving {
-        let (rules, resolver, marks) = (self.rules.clone(), self.resolver.clone(), Marks::of_task());
-        // Without a port nothing can be decided, so nothing is dialled.
-        let port = PORT.try_with(|port| *port).map_err(|_| Blocked("has no known port".to_owned()));
-        Box::pin(async move {
-            let (host, port) = (name.as_str(), port?);
-            marks.as_ref().inspect(|marks| marks.resolving());
-            let mut found: Vec<SocketAddr> = match resolver {
-                Some(resolver) => {
-                    let found = resolver.resolve(host).await.map_err(|_| Unresolved)?;
-                    found.into_iter().map(|address| (address, port).into()).collect()
-                }
-                None => tokio::net::lookup_host((host, port)).await.map_err(|_| Unresolved)?.collect(),
-            };
-            if found.is_empty() {
-                return Err(Unresolved.into());
-            }
-            marks.as_ref().inspect(|marks| marks.resolved());
-            if let Some(rules) = rules
-                && !found.iter().all(|at| rules.admits_address(host, at.ip(), port))
-            {
-                return Err(Blocked(rules.refusal(host, port, found.iter().map(SocketAddr::ip))).into());
-            }
-            found.truncate(MAX_ADDRESSES);
-            Ok(Box::new(found.into_iter()) as Addrs)
-        })
-    }
+/// Builds the client for requests that are sent again: each has a connection of its own.
+pub(super) fn build_unpooled(
+    config: &Arc<EgressConfig>,
+    tls: &ClientConfig,
+    ruled: bool,
+) -> Result<reqwest::Client> {
+    reading_leniently(builder(config, tls, ruled)).pool_max_idle_per_host(0).build().map_err(Error::internal)
 }
 
 /// A request body that notes when it is first read, which happens once a connection takes the request:
@@ -273,11 +204,33 @@ impl From<Whole> for Answer {
     }
 }
 
+/// The parts of a request, of which it can be made twice.
+#[derive(Debug, Clone)]
+pub(super) struct Prepared {
+    method: Method,
+    url: url::Url,
+    headers: HeaderMap,
+    body: Bytes,
+    /// Whether a connection took the request.
+    taken: Arc<AtomicBool>,
+    marks: Option<Marks>,
+}
+
+impl From<Prepared> for reqwest::Request {
+    fn from(Prepared { method, url, headers, body, taken, marks }: Prepared) -> Self {
+        let mut request = Self::new(method, url);
+        *request.headers_mut() = headers;
+        *request.body_mut() =
+            Some(reqwest::Body::wrap(ObservedBody { bytes: Full::new(body), taken, marks }));
+        request
+    }
+}
+
 /// A request that is on its way once it is read. What it is made of is in the library's future already, so that a caller's
 /// future, which may wait for half a minute, keeps no copy.
 pub(super) struct Sent {
     response: BoxFuture<'static, reqwest::Result<reqwest::Response>>,
-    https: bool,
+    way: Way,
     deadline: Duration,
     max_answer: usize,
     /// Whether a connection took the request.
@@ -286,17 +239,29 @@ pub(super) struct Sent {
 }
 
 /// Prepares a request over the network.
-pub(super) fn send(http: &reqwest::Client, call: Call) -> Sent {
+pub(super) fn send(clients: &Arc<Shared>, call: Call) -> Sent {
     let Call { method, url, headers, body, deadline, max_answer } = call;
     // An empty body is never read, so it tells nothing: assume the worse.
     let taken = Arc::new(AtomicBool::new(body.is_empty()));
+    let dial = Dial::of(url.target(), &clients.config);
+    let way = Way { https: url.target().https, proxied: dial.is_proxied() };
     let marks = Marks::of_task();
-    let mut request = reqwest::Request::new(method, url.as_url().clone());
-    *request.headers_mut() = without_framing(headers);
-    let body = ObservedBody { bytes: Full::new(body), taken: Arc::clone(&taken), marks: marks.clone() };
-    *request.body_mut() = Some(reqwest::Body::wrap(body));
-    let response = Box::pin(PORT.scope(url.target().port, http.execute(request)));
-    Sent { response, https: url.target().https, deadline, max_answer, taken, marks }
+    let may_repeat = !clients.once || method.is_idempotent();
+    let prepared = Prepared {
+        method,
+        url: url.as_url().clone(),
+        headers: without_framing(headers),
+        body,
+        taken: Arc::clone(&taken),
+        marks: marks.clone(),
+    };
+    let response: BoxFuture<'static, _> = if may_repeat {
+        let clients = Arc::clone(clients);
+        Box::pin(DIAL.scope(dial, async move { resend::execute(&clients, prepared).await }))
+    } else {
+        Box::pin(DIAL.scope(dial, clients.http.execute(prepared.into())))
+    };
+    Sent { response, way, deadline, max_answer, taken, marks }
 }
 
 impl Sent {
@@ -312,10 +277,10 @@ impl Sent {
     }
 
     async fn exchange(&mut self, reader: &mut dyn Reader) -> Result<(), EgressError> {
-        let (https, max_answer) = (self.https, self.max_answer);
+        let (way, max_answer) = (self.way, self.max_answer);
         let mut response = (&mut self.response)
             .await
-            .map_err(|error| EgressError::classify(&error, self.is_taken(), https))?;
+            .map_err(|error| EgressError::classify(&error, self.is_taken(), way))?;
         self.marks.as_ref().inspect(|marks| marks.answered());
         // First of all: for some readers the status decides, whatever follows.
         reader.begin(response.status(), response.headers());
@@ -327,7 +292,7 @@ impl Sent {
         }
         let mut left = max_answer;
         while let Some(chunk) =
-            response.chunk().await.map_err(|error| EgressError::classify(&error, true, https))?
+            response.chunk().await.map_err(|error| EgressError::classify(&error, true, way))?
         {
             left = left.checked_sub(chunk.len()).ok_or_else(|| EgressError::too_large(max_answer))?;
             if reader.take(&chunk).is_break() {

@@ -2,7 +2,7 @@
 
 use std::{error::Error as StdError, fmt, io, iter};
 
-use super::{EgressError, EgressFault};
+use super::{EgressError, EgressFault, resend};
 
 /// The resolver found an address that may not be dialled, for this reason.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +13,11 @@ pub(super) struct Blocked(pub(super) String);
 #[derive(Debug, thiserror::Error)]
 #[error("the name does not resolve")]
 pub(super) struct Unresolved;
+
+/// The name of the proxy was not found.
+#[derive(Debug, thiserror::Error)]
+#[error("the name of the outbound proxy does not resolve")]
+pub(super) struct ProxyUnresolved;
 
 impl EgressError {
     pub(super) fn new(fault: EgressFault, written: bool, message: impl Into<String>) -> Self {
@@ -28,15 +33,21 @@ impl EgressError {
     }
 
     /// Classifies an error; `written` is what was seen of the request's body by then.
-    pub(super) fn classify(error: &reqwest::Error, written: bool, https: bool) -> Self {
+    pub(super) fn classify(error: &reqwest::Error, written: bool, way: Way) -> Self {
         if let Some(blocked) = find::<Blocked>(error) {
             return Self::blocked(blocked);
         }
         if find::<Unresolved>(error).is_some() {
             return Self::new(EgressFault::Dns, false, "the name does not resolve");
         }
+        if resend::is_untouched(error) {
+            return Self::new(EgressFault::Broken, false, "the other side refused to take the request");
+        }
+        if find::<ProxyUnresolved>(error).is_some() {
+            return Self::new(EgressFault::Connect, false, ProxyUnresolved.to_string());
+        }
         if error.is_connect() {
-            return not_connected(error, https);
+            return not_connected(error, way);
         }
         if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse_too_large) {
             return Self::new(EgressFault::TooLarge, true, "the headers of the response are too large");
@@ -51,13 +62,27 @@ impl EgressError {
     }
 }
 
+/// How a request goes to its target.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Way {
+    pub(super) https: bool,
+    pub(super) proxied: bool,
+}
+
 /// No connection came about, so nothing can have been written.
-fn not_connected(error: &reqwest::Error, https: bool) -> EgressError {
+fn not_connected(error: &reqwest::Error, Way { https, proxied }: Way) -> EgressError {
     if error.is_timeout() || io_kind(error) == Some(io::ErrorKind::TimedOut) {
         return EgressError::new(EgressFault::Timeout, false, "no connection within the time limit");
     }
     if let Some(tls) = find::<rustls::Error>(error) {
         return EgressError::new(EgressFault::Tls, false, format!("the TLS handshake failed: {tls}"));
+    }
+    if proxied {
+        return EgressError::new(
+            EgressFault::Connect,
+            false,
+            "no connection could be opened through the outbound proxy",
+        );
     }
     match io_kind(error) {
         Some(io::ErrorKind::ConnectionRefused) => {
@@ -86,12 +111,12 @@ fn broken(error: &(dyn StdError + 'static)) -> &'static str {
 }
 
 /// The first cause of type `T`.
-fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
+pub(super) fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static)) -> Option<&'a T> {
     causes(error).find_map(|cause| cause.downcast_ref())
 }
 
 /// What the operating system said: the innermost I/O error, since layers wrap it in ones of their own.
-fn io_kind(error: &(dyn StdError + 'static)) -> Option<io::ErrorKind> {
+pub(super) fn io_kind(error: &(dyn StdError + 'static)) -> Option<io::ErrorKind> {
     causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last().map(io::Error::kind)
 }
 

@@ -6,7 +6,7 @@ use std::{
     fmt, io,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     ops::ControlFlow,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -19,18 +19,22 @@ use crate::{error::Result, local_http::LocalService, words::words};
 
 mod address;
 mod client;
+mod dial;
 mod fault;
 pub mod headers;
 #[cfg(feature = "s3")]
 pub(crate) mod objects;
 mod phases;
+mod proxy;
 mod receipt;
+mod resend;
 mod target;
 #[cfg(test)]
 mod tests;
 
 pub use headers::CheckedHeaders;
 pub use phases::{Phase, Phases};
+pub use proxy::{Direct, OutboundProxy};
 pub use receipt::{BodyEnd, Receipt};
 pub use target::CheckedUrl;
 
@@ -41,6 +45,8 @@ pub struct EgressConfig {
     pub allow: Vec<AllowRule>,
     /// Addresses this process listens on: refused even where an allow rule covers them.
     pub own_listeners: Vec<SocketAddr>,
+    /// The proxy through which requests leave. Without one they leave directly, whatever the environment says.
+    pub proxy: Option<OutboundProxy>,
     /// Hosts that are answered inside the process, by name.
     pub in_process: HashMap<String, Arc<dyn LocalService>>,
     /// Finds the addresses of names; the machine's own resolver when there is none.
@@ -60,7 +66,10 @@ pub trait Resolver: Send + Sync {
 
 impl fmt::Debug for EgressConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EgressConfig").field("allow", &self.allow).finish_non_exhaustive()
+        f.debug_struct("EgressConfig")
+            .field("allow", &self.allow)
+            .field("proxy", &self.proxy)
+            .finish_non_exhaustive()
     }
 }
 
@@ -153,6 +162,19 @@ struct Shared {
     tls: Arc<rustls::ClientConfig>,
     /// Whether the address rule is skipped.
     trusted: bool,
+    /// Whether only idempotent requests are sent again.
+    once: bool,
+    /// Made when a request is first sent again.
+    unpooled: OnceLock<reqwest::Client>,
+}
+
+impl Shared {
+    /// A client like `http` that keeps no connections.
+    fn unpooled(&self) -> &reqwest::Client {
+        self.unpooled.get_or_init(|| {
+            client::build_unpooled(&self.config, &self.tls, !self.trusted).expect("one like it was built")
+        })
+    }
 }
 
 /// A request that was accepted, and is on its way once it is read.
@@ -181,31 +203,43 @@ impl Egress {
     /// # Errors
     /// `INTERNAL_ERROR` when no TLS client can be made.
     pub fn new(config: EgressConfig) -> Result<Self> {
-        Self::build(Arc::new(config), Arc::new(client::tls()?), false)
+        Self::build(Arc::new(config), Arc::new(client::tls()?), false, false)
     }
 
     /// A client for destinations that the operator configured: no address rule, own connections. The caller
     /// checks hosts.
     #[must_use]
     pub fn trusted(&self) -> Self {
-        Self::another(Arc::clone(&self.0.config), Arc::clone(&self.0.tls), true)
+        Self::another(Arc::clone(&self.0.config), Arc::clone(&self.0.tls), true, self.0.once)
     }
 
     /// The same client without pooled connections and without TLS sessions to resume. It costs a few kilobytes.
     #[must_use]
     pub fn fresh(&self) -> Self {
-        let Shared { config, tls, trusted, .. } = &*self.0;
-        Self::another(Arc::clone(config), Arc::new(client::without_sessions(tls)), *trusted)
+        let Shared { config, tls, trusted, once, .. } = &*self.0;
+        Self::another(Arc::clone(config), Arc::new(client::without_sessions(tls)), *trusted, *once)
     }
 
-    fn build(config: Arc<EgressConfig>, tls: Arc<rustls::ClientConfig>, trusted: bool) -> Result<Self> {
+    /// A client for requests that must not arrive twice: it sends only idempotent ones (RFC 9110 §9.2.2) again when
+    /// a kept connection was closed under them. It has own connections.
+    #[must_use]
+    pub fn once(&self) -> Self {
+        Self::another(Arc::clone(&self.0.config), Arc::clone(&self.0.tls), self.0.trusted, true)
+    }
+
+    fn build(
+        config: Arc<EgressConfig>,
+        tls: Arc<rustls::ClientConfig>,
+        trusted: bool,
+        once: bool,
+    ) -> Result<Self> {
         let http = client::build(&config, &tls, !trusted)?;
-        Ok(Self(Arc::new(Shared { config, http, tls, trusted })))
+        Ok(Self(Arc::new(Shared { config, http, tls, trusted, once, unpooled: OnceLock::new() })))
     }
 
     /// A client like one that exists: what can fail is the TLS and the headers, which are the same.
-    fn another(config: Arc<EgressConfig>, tls: Arc<rustls::ClientConfig>, trusted: bool) -> Self {
-        Self::build(config, tls, trusted).expect("one like it was built")
+    fn another(config: Arc<EgressConfig>, tls: Arc<rustls::ClientConfig>, trusted: bool, once: bool) -> Self {
+        Self::build(config, tls, trusted, once).expect("one like it was built")
     }
 
     /// Checks a URL as far as that is possible without resolving its name: at most 2048 bytes, http or https,
@@ -221,7 +255,8 @@ impl Egress {
         })
     }
 
-    /// Sends one request and reads its answer whole. Redirects are not followed. A body in gzip, deflate
+    /// Sends one request and reads its answer whole. Redirects are not followed. A request whose kept connection was
+    /// closed before the answer began is sent once more, on a new connection (see [`Egress::once`]). A body in gzip, deflate
     /// or brotli is decoded, and its limit counts what comes out. Headers that frame the message (`Host`,
     /// `Content-Length` and the like) are set here and nowhere else.
     ///
@@ -264,7 +299,7 @@ impl Egress {
             return Ok(Begun::InProcess(Box::pin(client::call_in_process(Arc::clone(service), call))));
         }
         self.judge(target).map_err(EgressError::blocked)?;
-        Ok(Begun::Network(client::send(&self.0.http, call)))
+        Ok(Begun::Network(client::send(&self.0, call)))
     }
 
     fn in_process(&self, target: &target::Target) -> Option<&Arc<dyn LocalService>> {

@@ -1,7 +1,7 @@
 //! The HTTP client of the store for files: `object_store` brings none of its own (its usual one is an older
 //! `reqwest` with another TLS provider).
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use http_body_util::BodyExt;
@@ -14,8 +14,9 @@ use object_store::{
 };
 
 use super::{
-    Egress,
-    client::{self, PORT},
+    Egress, EgressConfig, client,
+    dial::{DIAL, Dial},
+    target::Target,
 };
 use crate::error::{Error, Result as HubResult};
 
@@ -28,7 +29,10 @@ const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Lends a client to `object_store`.
 #[derive(Debug, Clone)]
-pub(crate) struct ObjectHttp(reqwest::Client);
+pub(crate) struct ObjectHttp {
+    http: reqwest::Client,
+    config: Arc<EgressConfig>,
+}
 
 impl ObjectHttp {
     /// The operator configured the address: the address rule is skipped.
@@ -42,7 +46,8 @@ impl ObjectHttp {
     /// Bodies stay as they are stored.
     fn build(egress: &Egress, read_timeout: Duration) -> HubResult<Self> {
         let client = client::builder(&egress.0.config, &egress.0.tls, false).read_timeout(read_timeout);
-        client.build().map(Self).map_err(Error::internal)
+        let http = client.build().map_err(Error::internal)?;
+        Ok(Self { http, config: Arc::clone(&egress.0.config) })
     }
 }
 
@@ -58,7 +63,7 @@ impl HttpService for ObjectHttp {
         let (parts, body) = request.into_parts();
         let url = url::Url::parse(&parts.uri.to_string())
             .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
-        let port = url.port_or_known_default().unwrap_or(443);
+        let dial = Dial::of(&Target::of(&url), &self.config);
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
         // Not `body.is_empty()`: object_store 0.14.2 says that of every payload that is not empty, and a request
@@ -66,7 +71,7 @@ impl HttpService for ObjectHttp {
         if body.content_length() > 0 {
             *request.body_mut() = Some(reqwest::Body::wrap(body));
         }
-        let asked = PORT.scope(port, self.0.execute(request));
+        let asked = DIAL.scope(dial, self.http.execute(request));
         let response = tokio::time::timeout(ANSWER, asked)
             .await
             .map_err(|elapsed| HttpError::new(HttpErrorKind::Timeout, elapsed))?

@@ -34,7 +34,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    fn of(url: &Url) -> Self {
+    pub(super) fn of(url: &Url) -> Self {
         let https = url.scheme() == "https";
         let (host, address) = match url.host() {
             Some(Host::Ipv4(ip)) => (ip.to_string(), Some(ip.into())),

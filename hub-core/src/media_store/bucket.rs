@@ -6,7 +6,7 @@ use object_store::{ObjectStore, RetryConfig, aws::AmazonS3Builder, path::Path};
 use url::Url;
 
 use crate::{
-    egress::{Egress, objects::ObjectHttp},
+    egress::{Egress, OutboundProxy, objects::ObjectHttp},
     error::{Error, Result},
     secret::Secret,
 };
@@ -30,6 +30,8 @@ pub struct S3Config {
     pub access_key_id: String,
     /// And the proof.
     pub secret_access_key: Secret,
+    /// The proxy to the service, for backups; files take the way of the hub's other requests.
+    pub proxy: Option<OutboundProxy>,
 }
 
 /// The bucket, and what the names of its objects start with.

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use hub_core::{
     backup::{BackupTarget, Nightly, TimeOfDay},
     data_dir,
+    egress::OutboundProxy,
     media::{MediaConfig, S3Config},
     secret::Secret,
     store::StoreConfig,
@@ -20,15 +21,17 @@ pub struct S3Service {
     region: String,
     access_key_id: String,
     secret_access_key: Secret,
+    proxy: Option<OutboundProxy>,
 }
 
 impl S3Service {
-    pub(super) fn read(reader: &mut Reader) -> Self {
+    pub(super) fn read(reader: &mut Reader, proxy: Option<OutboundProxy>) -> Self {
         Self {
             endpoint: reader.url("media_s3_endpoint"),
             region: reader.text("media_s3_region"),
             access_key_id: reader.text("media_s3_access_key_id"),
             secret_access_key: Secret::new(reader.text("media_s3_secret_access_key")),
+            proxy,
         }
     }
 
@@ -51,6 +54,7 @@ impl S3Service {
             region: self.region.clone(),
             access_key_id: self.access_key_id.clone(),
             secret_access_key: self.secret_access_key.clone(),
+            proxy: self.proxy.clone(),
         })
     }
 

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, str::FromS
 use hub_core::{
     config::HubConfig,
     data_dir,
-    egress::AllowRule,
+    egress::{AllowRule, OutboundProxy},
     media::MediaConfig,
     network::ilink::TEXT_LIMITS,
     sandbox::{SandboxConfig, WorkerProgram},
@@ -41,8 +41,9 @@ pub use sources::Sources;
 use sources::{Findings, Given};
 pub use values::parse_duration;
 use values::{
-    check_admin, number_in, read_connections, read_egress_rule, read_filter, read_key, read_listen, read_log,
-    read_log_format, read_networks, read_proxy_header, read_public_url, read_range, read_url, reason,
+    check_admin, number_in, read_connections, read_direct, read_egress_rule, read_filter, read_key,
+    read_listen, read_log, read_log_format, read_networks, read_proxy_header, read_public_url, read_range,
+    read_url, reason,
 };
 pub use warnings::{Warning, is_this_machine};
 
@@ -100,6 +101,8 @@ pub struct Config {
     pub sim_url: Option<Url>,
     /// Private targets of outbound requests.
     pub egress_allow: Vec<AllowRule>,
+    /// Proxy of outbound requests.
+    pub egress_proxy: Option<OutboundProxy>,
     /// Trusted proxies.
     pub trusted_proxies: Vec<IpNet>,
     /// Header with the client address.
@@ -277,7 +280,8 @@ impl Config {
         let store = reader
             .optional("database_url", |text| StoreConfig::from_url(&text.into()).map_err(reason))
             .unwrap_or_else(|| StoreConfig::Sqlite(data_dir::database(&data_dir)));
-        let s3 = S3Service::read(reader);
+        let egress_proxy = read_egress_proxy(reader);
+        let s3 = S3Service::read(reader, egress_proxy.clone());
         let media = reader.optional("media_url", |text| s3.media(text));
         Self {
             listen,
@@ -295,6 +299,7 @@ impl Config {
             sim_listen: reader.number("sim_listen", "an address with a port"),
             sim_url: reader.url("sim_url"),
             egress_allow: reader.list("egress_allow", read_egress_rule),
+            egress_proxy,
             trusted_proxies: reader.list("trusted_proxies", read_range),
             proxy_header: reader.value("proxy_header", read_proxy_header),
             hub: limits::hub(reader, development),
@@ -348,6 +353,14 @@ fn read_otlp_endpoint(reader: &mut Reader) -> Option<Url> {
         reader.problem("otlp_endpoint", reason);
     }
     Some(endpoint)
+}
+
+fn read_egress_proxy(reader: &mut Reader) -> Option<OutboundProxy> {
+    let except = reader.list("egress_proxy_except", read_direct);
+    let resolves = reader.number("egress_proxy_resolves", "true or false");
+    reader.optional("egress_proxy", |url| {
+        OutboundProxy::new(&url.into(), except.clone(), resolves).map_err(reason)
+    })
 }
 
 fn read_admin(reader: &mut Reader) -> Option<(String, Secret)> {

@@ -78,6 +78,17 @@ pub const SETTINGS: &[Setting] = &[
     plain("sim_listen", "ADDR:PORT", "Address of the control API of the built-in simulator"),
     plain("sim_url", "URL", "Simulator in another process, instead of the built-in one"),
     plain("egress_allow", "RULE,…", "Private targets that outbound requests may reach: ranges and host:port"),
+    fileable(
+        "egress_proxy",
+        "URL",
+        "Proxy of outbound requests: http://, https:// or socks5://, with user and password if it needs them",
+    ),
+    plain(
+        "egress_proxy_except",
+        "HOST,…",
+        "Domains, addresses and ranges that are reached without the proxy",
+    ),
+    plain("egress_proxy_resolves", "true|false", "Leave the resolution of names to the proxy"),
     plain(
         "sandbox_filter",
         "required|optional",

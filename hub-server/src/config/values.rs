@@ -9,7 +9,12 @@ use std::{
 };
 
 use hub_core::{
-    Error, accounts::NewUser, config::Registration, data_dir, egress::AllowRule, sandbox::CallFilter,
+    Error,
+    accounts::NewUser,
+    config::Registration,
+    data_dir,
+    egress::{AllowRule, Direct},
+    sandbox::CallFilter,
     secret::Secret,
 };
 use ipnet::IpNet;
@@ -84,6 +89,10 @@ pub(super) fn read_egress_rule(part: &str) -> Result<Vec<AllowRule>, String> {
     // The reason repeats the text, and the report names it already.
     let unquoted = |reason: String| reason.trim_start_matches(&format!("{part:?} ")).to_owned();
     part.parse().map(|rule| vec![rule]).map_err(|error| unquoted(reason(error)))
+}
+
+pub(super) fn read_direct(part: &str) -> Result<Vec<Direct>, String> {
+    part.parse().map(|direct| vec![direct]).map_err(reason)
 }
 
 /// A single address, or a range.

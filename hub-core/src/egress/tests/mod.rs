@@ -23,6 +23,8 @@ use crate::{
 };
 
 mod answers;
+mod proxy;
+mod resend;
 
 /// A listener that counts its connections.
 struct Canary {
@@ -120,7 +122,7 @@ async fn fault(egress: &Egress, call: Call) -> (EgressFault, bool, String) {
 fn clients_share_what_was_read_of_the_machine() {
     let first = open();
     let provider = |client: &Egress| Arc::clone(client.0.tls.crypto_provider());
-    for other in [first.trusted(), first.fresh(), first.fresh().fresh()] {
+    for other in [first.trusted(), first.fresh(), first.fresh().fresh(), first.once()] {
         assert!(Arc::ptr_eq(&provider(&first), &provider(&other)));
     }
     assert!(!Arc::ptr_eq(&provider(&first), &provider(&open())), "each hub reads for itself");

@@ -165,7 +165,9 @@ impl IlinkNetwork {
         random: Random,
     ) -> Result<Self> {
         let hosts = Arc::new(Hosts::new(&config.login_base_url, &config.cdn_base_url));
-        let transport = Transport::new(Arc::new(config.normalized()), egress.trusted(), random);
+        // What is sent to a person must not arrive twice.
+        let egress = egress.trusted().once();
+        let transport = Transport::new(Arc::new(config.normalized()), egress, random);
         Ok(Self { name: name.to_owned(), transport, hosts, clock })
     }
 
