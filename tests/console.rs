@@ -16,9 +16,9 @@ use crate::{
     support::{binaries, process::Process},
 };
 
-mod below;
 mod budgets;
 mod criteria;
+mod proxies;
 mod recipes;
 mod stock;
 

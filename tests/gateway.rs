@@ -4,6 +4,7 @@
 mod foreign;
 mod hub_on_hub;
 mod idle;
+mod proxies;
 mod refused;
 pub mod stage;
 mod together;

@@ -12,5 +12,6 @@ pub mod postgres;
 pub mod postgres_user;
 pub mod process;
 pub mod receiver;
+pub mod reverse_proxy;
 pub mod strace;
 pub mod world;

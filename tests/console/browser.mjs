@@ -21,10 +21,15 @@ const args = [
 export const surprises = [];
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args });
 
+// The password of a proxy before the hub, which a browser sends along once it was asked for it.
+const [username, word] = (process.env.BASIC ?? '').split(':');
+const httpCredentials = word ? { username, password: word, origin, send: 'always' } : undefined;
+
 // A person with a browser of their own. `expected` matches lines of the console that belong to the story.
 export async function open(options = {}, expected = /^$/) {
   const context = await browser.newContext({
-    locale: 'en-US', viewport: { width: 1280, height: 800 }, ignoreHTTPSErrors: Boolean(process.env.KEY), ...options,
+    locale: 'en-US', viewport: { width: 1280, height: 800 }, httpCredentials,
+    ignoreHTTPSErrors: Boolean(process.env.SELF_SIGNED), ...options,
   });
   const page = await context.newPage();
   page.setDefaultTimeout(20_000);

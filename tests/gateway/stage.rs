@@ -32,9 +32,14 @@ impl Stage {
 
     /// With settings of the hub, as environment variables.
     pub async fn with(settings: &[(&str, &str)]) -> Self {
+        Self::at("127.0.0.1:0", settings).await
+    }
+
+    /// With an address of the hub.
+    pub async fn at(listen: &str, settings: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let network = NetworkProcess::start().await;
-        let hub = HubProcess::start(folder.path(), &network, settings).await;
+        let hub = HubProcess::start_at(folder.path(), &network, listen, settings).await;
         let mut ada = Caller::stranger(&hub.url);
         ada.sign_in("/api/auth/register", json!({ "username": "ada", "password": "tr0mbone solo" })).await;
         let (bot, wx_id) = network.bind(&ada).await;

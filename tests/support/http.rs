@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use hub_core::time::Clock;
-use reqwest::{Method, StatusCode, header};
+use reqwest::{
+    Method, StatusCode,
+    header::{self, HeaderMap, HeaderName},
+};
 use serde_json::Value;
 
 /// A caller of one server. Clones share nothing but the address.
@@ -13,7 +16,7 @@ pub struct Caller {
     /// The server's address, without a slash at the end.
     pub base: String,
     cookie: Option<String>,
-    bearer: Option<String>,
+    headers: HeaderMap,
 }
 
 impl Caller {
@@ -25,7 +28,7 @@ impl Caller {
         let client = reqwest::Client::builder().timeout(Duration::from_secs(60)).no_proxy();
         // Shorter than the server's own timeout: a connection that it is about to close is not used again.
         let client = client.pool_idle_timeout(Duration::from_secs(2)).build().unwrap();
-        Self { client, base: base.trim_end_matches('/').to_owned(), cookie: None, bearer: None }
+        Self { client, base: base.trim_end_matches('/').to_owned(), cookie: None, headers: HeaderMap::new() }
     }
 
     /// The same person against another address: a server that was started again.
@@ -43,7 +46,23 @@ impl Caller {
     /// Someone with a key or a token.
     #[must_use]
     pub fn with_bearer(self, bearer: &str) -> Self {
-        Self { bearer: Some(bearer.to_owned()), ..self }
+        self.with_header(header::AUTHORIZATION.as_str(), &format!("Bearer {bearer}"))
+    }
+
+    /// Someone who sends this header as well.
+    #[must_use]
+    pub fn with_header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.insert(HeaderName::from_static(name), value.parse().unwrap());
+        self
+    }
+
+    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let request = self.client.request(method, format!("{}{path}", self.base));
+        let request = request.headers(self.headers.clone()).header("sec-fetch-site", "same-origin");
+        match &self.cookie {
+            Some(cookie) => request.header(header::COOKIE, cookie),
+            None => request,
+        }
     }
 
     /// A request as it is: status and JSON (null when there is none).
@@ -53,16 +72,7 @@ impl Caller {
         path: &str,
         body: Option<Value>,
     ) -> (StatusCode, Value, Option<String>) {
-        let mut request = self
-            .client
-            .request(method, format!("{}{path}", self.base))
-            .header("sec-fetch-site", "same-origin");
-        if let Some(cookie) = &self.cookie {
-            request = request.header(header::COOKIE, cookie);
-        }
-        if let Some(bearer) = &self.bearer {
-            request = request.bearer_auth(bearer);
-        }
+        let mut request = self.request(method, path);
         if let Some(body) = body {
             request = request.json(&body);
         }
@@ -86,19 +96,8 @@ impl Caller {
         key: &str,
         body: &Value,
     ) -> Result<(StatusCode, Option<u64>, Value), reqwest::Error> {
-        let mut request = self
-            .client
-            .request(method, format!("{}{path}", self.base))
-            .header("sec-fetch-site", "same-origin")
-            .header("idempotency-key", key.replace(' ', "_"))
-            .json(body);
-        if let Some(cookie) = &self.cookie {
-            request = request.header(header::COOKIE, cookie);
-        }
-        if let Some(bearer) = &self.bearer {
-            request = request.bearer_auth(bearer);
-        }
-        let answer = request.send().await?;
+        let request = self.request(method, path).header("idempotency-key", key.replace(' ', "_"));
+        let answer = request.json(body).send().await?;
         let status = answer.status();
         let wait = answer.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
         let wait = wait.and_then(|text| text.parse().ok());
@@ -108,12 +107,7 @@ impl Caller {
 
     /// The data of a successful POST of a form with a file.
     pub async fn upload(&self, path: &str, form: reqwest::multipart::Form) -> Value {
-        let mut request = self.client.post(format!("{}{path}", self.base)).multipart(form);
-        request = request.header("sec-fetch-site", "same-origin");
-        if let Some(cookie) = &self.cookie {
-            request = request.header(header::COOKIE, cookie);
-        }
-        let answer = request.send().await.unwrap();
+        let answer = self.request(Method::POST, path).multipart(form).send().await.unwrap();
         let status = answer.status();
         let text = answer.text().await.unwrap();
         assert!(status.is_success(), "{path}: {status} {text}");

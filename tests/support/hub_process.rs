@@ -26,7 +26,7 @@ impl HubProcess {
         Self::start_at(folder, network, "127.0.0.1:0", settings).await
     }
 
-    /// As [`HubProcess::start`], at an address.
+    /// As [`HubProcess::start`], at an address. With a port, the server is spoken to there, whatever its public URL is.
     pub async fn start_at(
         folder: &Path,
         network: &NetworkProcess,
@@ -39,7 +39,8 @@ impl HubProcess {
         environment.extend(settings);
         let arguments = ["--listen", listen];
         let mut process = Process::start(&binaries::program("hub-server"), &arguments, &environment);
-        let url = process.wait_url().await;
+        let reported = process.wait_url().await;
+        let url = if listen.ends_with(":0") { reported } else { format!("http://{listen}") };
         let ready = Caller::stranger(&url);
         until("readyz", async || {
             let (status, ..) = ready.call(reqwest::Method::GET, "/readyz", None).await;
