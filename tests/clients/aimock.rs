@@ -130,9 +130,12 @@ async fn a_server_of_other_authors_answers_for_a_channel() {
     assert_eq!(calls(4), [call("", ok)]);
     assert_eq!(calls(2), [call("rate_limited", failed), call("", ok)]);
     assert_eq!(calls(1).len(), 3, "the call, the tool and the call after it");
+    // The connection of the cut stream may be reset before its beginning is read; the request is sent again at once then.
     let broken = calls(0);
-    assert_eq!((broken[0].clone(), broken[2].clone()), (call("failed", failed), call("", ok)));
-    assert!(!broken[1].0.is_empty() && broken[1].1 == failed, "{broken:?}");
+    let [first, between @ .., last] = &*broken else { panic!("{broken:?}") };
+    assert_eq!((first, last), (&call("failed", failed), &call("", ok)));
+    assert!(between.iter().all(|(class, status)| !class.is_empty() && *status == failed), "{broken:?}");
+    assert!(between.len() <= 1, "{broken:?}");
     let first = traces[4].steps.iter().find(|step| step.name == StepName::Ai).unwrap();
     assert_eq!(json!(first.detail.usage), json!({ "prompt_tokens": 11, "completion_tokens": 7 }));
 }

@@ -214,3 +214,6 @@ fn verified_claims(text: &str, access_token: &AccessToken, expected: &Expected<'
     }
     Ok(claims)
 }
+
+#[cfg(test)]
+mod tests;
