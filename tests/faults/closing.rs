@@ -63,7 +63,7 @@ async fn first_attempts_succeed_at_a_receiver_that_closes_every_kept_connection_
             inner.spawn("connection", keep_and_close(stream, number, Arc::clone(&list)));
         }
     });
-    // The clock of the scene stands still: a second attempt would never come.
+    // The clock of the scene does not move, so a second attempt never comes.
     let scene = Scene::open().await;
     let webhook = WebhookUpdate { url, max_concurrency: 10, ..WebhookUpdate::default() };
     let channel = scene.hub.webhook_channel(&scene.ada, scene.bot.id, "closing", webhook).await;

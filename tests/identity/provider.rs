@@ -114,3 +114,24 @@ async fn a_real_issuer_with_a_wrong_nonce_audience_or_key_is_rejected() {
     }
     fixture.close().await;
 }
+
+#[tokio::test]
+async fn a_person_whose_issuer_is_away_is_back_on_the_sign_in_page() {
+    let Some(issuer) = Issuer::start().await else { return };
+    let fixture = Fixture::open(issuer.egress(), |config| config.providers = vec![issuer.provider()]).await;
+    let browser = browser();
+    drop(issuer);
+    let start = format!("{}/api/auth/oauth/company?redirect=%2Fdocs", fixture.url);
+    let page = browser.get(&start).header("accept", "text/html,*/*;q=0.8").send().await.unwrap();
+    assert_eq!(page.status().as_u16(), 303);
+    let to = header(&page, "location");
+    assert!(to.starts_with("/login?") && to.contains("error=") && to.contains("redirect="), "{to}");
+    let shown = browser.get(format!("{}{to}", fixture.url)).send().await.unwrap();
+    assert_eq!(shown.status().as_u16(), 200);
+    assert!(shown.text().await.unwrap().contains("role=\"alert\""));
+    // A program gets the error in the envelope.
+    let answer = browser.get(&start).header("accept", "application/json").send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), 502);
+    assert!(answer.text().await.unwrap().contains("UPSTREAM_ERROR"));
+    fixture.close().await;
+}

@@ -125,6 +125,33 @@ async fn a_passkey_signs_in_with_and_without_a_username() {
 }
 
 #[tokio::test]
+async fn a_passkey_may_become_synchronised_and_not_cease_to_be() {
+    let fixture = Fixture::new().await;
+    let mut ada = Person::new(&fixture, 1);
+    let id = ada.register(&fixture, "ada").await.unwrap().me.user.id;
+    // A forged answer changes nothing.
+    let mut forger = Authenticator::new(ORIGIN, 2);
+    (forger.credential_id, forger.user_handle) = (ada.key.credential_id.clone(), ada.key.user_handle.clone());
+    forger.synchronised = true;
+    let begun = ada.begin(&fixture, None).await;
+    let forged = forger.get(&begun.public_key);
+    assert!(ada.finish(&fixture, &begun, forged).await.is_err());
+    for synchronised in [false, true, true] {
+        ada.key.synchronised = synchronised;
+        assert_eq!(ada.login(&fixture, None).await.unwrap().me.user.id, id, "{synchronised}");
+    }
+    ada.key.synchronised = false;
+    assert!(ada.login(&fixture, None).await.is_err());
+    ada.key.synchronised = true;
+    assert!(ada.login(&fixture, None).await.is_ok());
+
+    let mut bob = Person::new(&fixture, 3);
+    bob.key.synchronised = true;
+    bob.register(&fixture, "bob").await.unwrap();
+    assert!(bob.login(&fixture, Some("bob")).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_user_adds_passkeys_and_cannot_remove_the_last_sign_in_method() {
     let fixture = Fixture::new().await;
     let (mut first, mut second) = (Person::new(&fixture, 1), Person::new(&fixture, 2));

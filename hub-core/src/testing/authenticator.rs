@@ -20,6 +20,8 @@ pub struct Authenticator {
     pub counter: u32,
     /// Whether it says that it knows the person.
     pub user_verified: bool,
+    /// Whether it says that the key may be synchronised, and is.
+    pub synchronised: bool,
     key: SigningKey,
 }
 
@@ -35,6 +37,7 @@ impl Authenticator {
             user_handle: None,
             counter: 0,
             user_verified: true,
+            synchronised: false,
             key: SigningKey::from_slice(&secret).unwrap(),
         }
     }
@@ -92,7 +95,9 @@ impl Authenticator {
 
     fn authenticator_data(&self, flags: u8) -> Vec<u8> {
         let mut data = Sha256::digest(&self.rp_id).to_vec();
-        data.push(flags | 0x01 | if self.user_verified { 0x04 } else { 0 });
+        let user_verified = if self.user_verified { 0x04 } else { 0 };
+        let synchronised = if self.synchronised { 0x08 | 0x10 } else { 0 };
+        data.push(flags | 0x01 | user_verified | synchronised);
         data.extend(self.counter.to_be_bytes());
         data
     }

@@ -202,7 +202,7 @@ async fn a_socks_proxy_gets_the_address_that_was_checked() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_resolves_gets_names_nobody_asked_for_here() {
+async fn a_proxy_that_resolves_gets_names_that_are_not_resolved_here() {
     let proxy = Proxy::socks().await;
     let (egress, names) = behind(&proxy.url("socks5"), &[], true);
     assert_eq!(&*egress.send(call("http://nowhere.example/hook")).await.unwrap().body, b"hi");
@@ -242,7 +242,7 @@ async fn exceptions_and_this_machine_are_reached_directly() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_opens_nothing_is_named() {
+async fn a_proxy_that_refuses_connections_is_named() {
     let proxy = Proxy::refusing().await;
     let (egress, _) = behind(&proxy.url("http"), &[], false);
     let expected = "no connection could be opened through the outbound proxy";
