@@ -18,11 +18,10 @@ use crate::{
     appearance::Appearance,
     body_cap, console,
     credentials::Presented,
-    empty_parameters,
     envelope::{ApiError, Refusal},
     files, gateway,
     headers::{REQUEST_ID, RequestId, check_text, set_headers},
-    login_page, mcp, metrics, older_paths,
+    login_page, mcp, metrics, older_paths, parameters,
     paths::{self, is_app_call},
     rate_limit::RateLimits,
     routes::RouteTable,
@@ -69,7 +68,7 @@ impl<E: Endpoint> Endpoint for Edge<E> {
         let id = self.request_id(&request);
         paths::merge_slashes(request.uri_mut());
         let is_older = older_paths::rewrite(&mut request);
-        empty_parameters::remove(&mut request);
+        parameters::remove(&mut request);
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         request.set_data(id.clone());
         if method == Method::HEAD {
@@ -91,7 +90,7 @@ impl<E: Endpoint> Endpoint for Edge<E> {
             || path == login_page::SIGN_IN
             || (external::is_opened_by_browsers(&path) && external::wants_a_page(request.headers()));
         let look = is_page.then(|| Appearance::of(request.headers()));
-        let admitted = self.admit(&mut request);
+        let admitted = self.admit(&mut request).and_then(|()| Ok(parameters::check_once(&request)?));
         let network = request.data::<Client>().map(Client::network);
         let note = CallNote::begin(&mut request);
         let page = self.page_without_slash(&request);

@@ -20,7 +20,6 @@ mod docs;
 mod edge;
 #[cfg(test)]
 mod edge_tests;
-mod empty_parameters;
 pub mod envelope;
 mod files;
 mod gateway;
@@ -37,6 +36,7 @@ mod older_paths;
 pub mod openapi;
 #[cfg(feature = "otel")]
 pub mod otel;
+mod parameters;
 mod paths;
 pub mod rate_limit;
 mod routes;

@@ -33,7 +33,7 @@ const ORDER: [(&str, &str); 3] = [
         files serve metrics settings
         app_calls credentials appearance
         gateway
-        api mcp older_paths empty_parameters oauth_complete webhook_payload openapi docs     # endpoints
+        api mcp older_paths parameters oauth_complete webhook_payload openapi docs     # endpoints
         console login_page                                                  # pages
         routes edge metrics_page below app in_process
         config running banner boot command_line health otel logging         # the program

@@ -10,7 +10,7 @@ use super::{
     names::{name_inline_schemas, rename_schemas},
     visit,
 };
-use crate::{api::TAG_ORDER, empty_parameters, envelope::FAILURES, webhook_payload, wire::is_strict};
+use crate::{api::TAG_ORDER, envelope::FAILURES, parameters, webhook_payload, wire::is_strict};
 
 /// Of operations whose parameters may exceed the limit.
 const TARGET_TOO_LONG: (StatusCode, &str) =
@@ -195,7 +195,7 @@ fn admit_empty_parameters(operation: &mut Value) {
     for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
         let name = parameter["name"].as_str().unwrap_or_default();
         let is_optional = parameter["in"] == "query" && parameter["required"] != true;
-        if is_optional && !empty_parameters::CREDENTIALS.contains(&name) {
+        if is_optional && !parameters::CREDENTIALS.contains(&name) {
             parameter["allowEmptyValue"] = true.into();
         }
     }

@@ -42,6 +42,20 @@ fn every_operation_is_named_tagged_and_described() {
 }
 
 #[test]
+fn lists_in_queries_are_known_to_the_check_of_repeated_parameters() {
+    let document = document("/");
+    let mut lists = BTreeSet::new();
+    for operations in document["paths"].as_object().unwrap().values() {
+        for operation in operations.as_object().unwrap().values() {
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            let is_list = |one: &&Value| one["in"] == "query" && one["schema"]["type"] == "array";
+            lists.extend(parameters.filter(is_list).map(|one| one["name"].as_str().unwrap()));
+        }
+    }
+    assert_eq!(lists.into_iter().collect::<Vec<_>>(), crate::parameters::LISTS);
+}
+
+#[test]
 fn every_reference_resolves_and_every_path_is_unique() {
     let mut document = document("/");
     let paths: Vec<_> = Api::meta().into_iter().flat_map(|api| api.paths).map(|path| path.path).collect();
