@@ -39,11 +39,11 @@ async fn read(stream: &mut TcpStream) -> Option<String> {
 }
 
 /// Answers the first request of a connection, and closes at the next: by reading it first, or with a reset.
-async fn keep_and_close(mut stream: TcpStream, number: usize, answered: Arc<Mutex<Vec<String>>>) {
+async fn keep_and_close(mut stream: TcpStream, number: u32, answered: Arc<Mutex<Vec<String>>>) {
     let Some(id) = read(&mut stream).await else { return };
     answered.lock().unwrap().push(id);
     let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\nkeep-alive: timeout=60\r\n\r\n").await;
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         read(&mut stream).await;
     } else {
         let _ = stream.readable().await;

@@ -42,7 +42,7 @@ impl Object {
 }
 
 fn open(bucket: &S3Config) -> Result<(std::sync::Arc<dyn ObjectStore>, Path)> {
-    let egress = EgressConfig { proxy: bucket.proxy.clone(), ..EgressConfig::default() };
+    let egress = EgressConfig { proxy: bucket.proxy.as_deref().cloned(), ..EgressConfig::default() };
     open_bucket(bucket, &Egress::new(egress)?, "bucket")
 }
 

@@ -31,7 +31,7 @@ pub struct S3Config {
     /// And the proof.
     pub secret_access_key: Secret,
     /// The proxy to the service, for backups; files take the way of the hub's other requests.
-    pub proxy: Option<OutboundProxy>,
+    pub proxy: Option<Box<OutboundProxy>>,
 }
 
 /// The bucket, and what the names of its objects start with.

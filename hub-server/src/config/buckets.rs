@@ -54,7 +54,7 @@ impl S3Service {
             region: self.region.clone(),
             access_key_id: self.access_key_id.clone(),
             secret_access_key: self.secret_access_key.clone(),
-            proxy: self.proxy.clone(),
+            proxy: self.proxy.clone().map(Box::new),
         })
     }
 
