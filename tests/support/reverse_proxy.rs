@@ -16,16 +16,16 @@ use crate::clients::installed;
 /// User and password of the proxy.
 pub const BASIC: &str = "team:the proxy's own";
 
-/// A program.
+/// The program that is the proxy.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// Of Debian.
+    /// The nginx of Debian's packages.
     Nginx,
-    /// Of PyPI.
+    /// Caddy, as PyPI has it.
     Caddy,
 }
 
-/// A running proxy.
+/// A proxy that runs until this is dropped.
 #[derive(Debug)]
 pub struct ReverseProxy {
     _process: Process,

@@ -47,6 +47,7 @@ const FRESH_SESSIONS: usize = 16;
 /// more has no status.
 pub(super) const MAX_ANSWER_HEADERS: usize = 256;
 pub(super) const MAX_ANSWER_HEADER_BYTES: u32 = 256 * 1024;
+
 /// How long a connection is silent before it is probed, and the time between probes.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// Probes without a response after which it is closed.

@@ -1,4 +1,4 @@
-//! What happens before a connection is open: names are resolved and addresses checked.
+//! Opening connections: names are resolved, and their addresses checked, before anything is dialled.
 
 use std::{
     fmt,
@@ -27,11 +27,11 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 const MAX_ADDRESSES: usize = 16;
 
 tokio::task_local! {
-    /// What this task dials. The library's resolver hears the name alone, and rules and own listeners are about ports too.
+    /// The target of the request of this task. The library's resolver hears the name alone, and rules and own listeners are about ports too.
     pub(super) static DIAL: Dial;
 }
 
-/// What the request of a task dials.
+/// The target of a request, as far as opening a connection needs it.
 #[derive(Debug, Clone)]
 pub(super) struct Dial {
     port: u16,

@@ -62,7 +62,7 @@ impl EgressError {
     }
 }
 
-/// How a request goes to its target.
+/// The way of a request to its target.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way {
     pub(super) https: bool,

@@ -14,7 +14,7 @@ use crate::{
 /// A proxy for outbound requests (`HUB_EGRESS_PROXY`).
 #[derive(Debug, Clone)]
 pub struct OutboundProxy {
-    /// With user and password.
+    /// The address, with user and password.
     url: Secret,
     host: String,
     except: Vec<Direct>,
@@ -27,7 +27,7 @@ pub struct OutboundProxy {
 pub enum Direct {
     /// A host and its subdomains.
     Domain(String),
-    /// Addresses in URLs.
+    /// The addresses of a range, where a URL has one instead of a name.
     Range(IpNet),
 }
 
@@ -80,7 +80,7 @@ impl OutboundProxy {
         same_name(&self.host, host)
     }
 
-    /// What the library takes.
+    /// The same as a rule of the library.
     pub(super) fn rule(&self) -> reqwest::Proxy {
         let proxy = self.clone();
         reqwest::Proxy::custom(move |url| {

@@ -11,7 +11,7 @@ use crate::{
     secret::Secret,
 };
 
-/// What the names of the tests resolve to, and which were asked for.
+/// Resolves the names of the tests, and keeps which were asked for.
 #[derive(Default)]
 struct Names(Mutex<Vec<String>>);
 

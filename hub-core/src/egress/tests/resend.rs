@@ -3,7 +3,7 @@ use std::sync::{Mutex, OnceLock};
 use super::*;
 use crate::egress::{Shared, client};
 
-/// What a receiver does when a kept connection is used again.
+/// The behaviour of a receiver when a kept connection is used again.
 #[derive(Debug, Clone, Copy)]
 enum OnReuse {
     /// Reads the request and closes.
