@@ -5,6 +5,7 @@ mod foreign;
 mod hub_on_hub;
 mod idle;
 mod proxies;
+mod quotes;
 mod refused;
 pub mod stage;
 mod together;

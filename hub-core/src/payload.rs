@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     id::{BotId, ChannelId, MessageId},
     media_store::views::has_media,
-    model::{media::MediaView, private},
+    model::{media::MediaView, message::Quoted, private},
     network::{MessageKind, Quote},
     secret::{Sealer, Secret},
     store::deliveries::JobMessage,
@@ -94,7 +94,7 @@ pub struct Payload<'a> {
     pub media: &'a [MediaView],
     /// What the message quotes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub quoted: Option<&'a Quote>,
+    pub quoted: Option<Quoted>,
 }
 
 /// Who wrote a message.
@@ -130,7 +130,7 @@ impl<'a> Payload<'a> {
             id: content.message_id,
             items,
             media,
-            quoted: content.quote.as_ref(),
+            quoted: content.quote.clone().map(Quoted::from),
         }
     }
 

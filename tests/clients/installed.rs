@@ -81,6 +81,16 @@ pub fn wechat_link() -> Option<Command> {
     python("wechat-link-0.4.0", "wechat_link_client.py")
 }
 
+/// weilink 0.6.2.
+pub fn weilink() -> Option<Command> {
+    python("weilink-0.6.2", "weilink_client.py")
+}
+
+/// weixin-ilink 0.3.5.
+pub fn weixin_ilink() -> Option<Command> {
+    python("weixin-ilink-0.3.5", "weixin_ilink_client.py")
+}
+
 /// @tencent-weixin/openclaw-weixin 2.4.9, with a folder for its state.
 pub fn tencent(state: &Path) -> Option<Command> {
     let package = find("Tencent's client", "npm-2.4.9/node_modules/@tencent-weixin/openclaw-weixin")?;

@@ -108,6 +108,51 @@ async fn the_page_shows_what_a_channel_s_webhook_gets() {
     }
 }
 
+/// The fields of the objects in an array of some bodies, or of an object.
+fn fields_of(bodies: &[Value], name: &str) -> BTreeSet<String> {
+    let objects = bodies.iter().flat_map(|body| match &body[name] {
+        Value::Array(parts) => parts.clone(),
+        one => vec![one.clone()],
+    });
+    objects.flat_map(|one| one.as_object().cloned().unwrap_or_default()).map(|(field, _)| field).collect()
+}
+
+#[tokio::test]
+async fn the_page_shows_items_files_and_quotes() {
+    let receiver = Receiver::new();
+    let hub = TestHub::builder().receiver("shop.test", &receiver).start().await;
+    let ada = hub.register("ada").await;
+    let bot = hub.bind(&ada).await;
+    let webhook = WebhookUpdate { url: "http://shop.test/".to_owned(), ..WebhookUpdate::default() };
+    hub.webhook_channel(&ada, bot.id, "all", webhook).await;
+    let quoted = json!({ "message_item": { "type": 4, "file_item": { "file_name": "a.pdf" } } });
+    let by_id = json!({ "svr_id": hub.say(&bot, "hello") });
+    // There is nothing at these references, so that the files fail.
+    let mut file = hub.sim().store_file(&bot.wx_id, b"%PDF-1.7").unwrap().file("b.pdf");
+    file["ref_msg"] = quoted;
+    // There is nothing at this reference.
+    let nothing =
+        json!({ "encrypt_query_param": "none", "aes_key": "MDAxMTIyMzM0NDU1NjY3Nzg4OTlhYWJiY2NkZGVlZmY=" });
+    let mut voice = json!({ "type": 3, "voice_item": { "media": nothing, "text": "hm", "playtime": 1_200 } });
+    voice["ref_msg"] = by_id;
+    for item in [voice, file] {
+        hub.sim().inject(json!({ "wx_id": bot.wx_id, "items": [item] })).unwrap();
+    }
+    let bodies: Vec<Value> = hub
+        .until("three requests", async || {
+            let requests = receiver.requests();
+            let bodies = requests.iter().map(|request| serde_json::from_slice(request.body()).unwrap());
+            Some(bodies.collect::<Vec<_>>()).filter(|bodies| bodies.len() == 3)
+        })
+        .await;
+    for (heading, name) in [("### Items\n", "items"), ("### Media\n", "media"), ("### Quoted\n", "quoted")] {
+        let page = read("openapi/WEBHOOKS.md");
+        let section = page.split_once(heading).unwrap().1.split("\n#").next().unwrap();
+        let written: BTreeSet<String> = rows(section, "").iter().map(|row| plain(&row[0])).collect();
+        assert_eq!(fields_of(&bodies, name), written, "{heading}");
+    }
+}
+
 /// An app's server: echoes challenges and keeps events.
 #[derive(Debug, Default)]
 struct AppServer(Mutex<Vec<http::Request<bytes::Bytes>>>);
@@ -148,6 +193,13 @@ async fn the_page_shows_what_an_app_gets() {
     };
     let told = async || server.0.lock().unwrap().iter().find(|one| is_message(one)).cloned();
     let request = hub.advance_until("an event", std::time::Duration::from_millis(200), told).await;
+    let body: Value = serde_json::from_slice(request.body()).unwrap();
+    let page = read("openapi/WEBHOOKS.md");
+    let row =
+        rows(&page, "## Data of events").into_iter().find(|row| row[0].contains("message.text")).unwrap();
+    for field in body["event"]["data"].as_object().unwrap().keys() {
+        assert!(row[1].contains(&format!("`{field}")), "{field} is not written down: {}", row[1]);
+    }
     assert_eq!(own_headers(&request), written_headers(heading, &[]));
     assert_eq!(sent_fields(&request), written_fields(heading));
 }

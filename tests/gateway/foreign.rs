@@ -1,6 +1,6 @@
 //! The clients of other authors that prove the simulator, on a hub.
 
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 use serde_json::{Value, json};
 
@@ -11,9 +11,10 @@ use crate::clients::{
 };
 
 /// What a client does with media after its first reply.
+#[derive(Clone, Copy)]
 enum Media {
     AskOnly,
-    Both { caption: Option<&'static str> },
+    Both { caption: Option<&'static str>, reads_quotes: bool },
 }
 
 /// A client logs in to the hub, receives, replies, exchanges files, and is logged out.
@@ -43,7 +44,7 @@ async fn tell(command: Command, media: Media, notices_expiry: bool) {
         Media::AskOnly => {
             client.expect("upload_allowed").await;
         }
-        Media::Both { caption } => {
+        Media::Both { caption, reads_quotes } => {
             client.expect("sent_media").await;
             let files = stage.outbound(3 + usize::from(caption.is_some())).await;
             let files: Vec<&Value> = files.iter().skip(1 + usize::from(caption.is_some())).collect();
@@ -51,11 +52,14 @@ async fn tell(command: Command, media: Media, notices_expiry: bool) {
                 assert_eq!(sent["opened"], true, "{sent}");
                 let item = &sent["raw"]["item_list"][0];
                 let message = json!({ "messages": [{ "wx_id": stage.wx_id, "items": [item] }] });
-                stage.network.control.control("/_sim/messages", Some(message)).await;
+                let ids = stage.network.control.control("/_sim/messages", Some(message)).await;
                 let downloaded = client.expect("downloaded").await;
                 assert_eq!(downloaded["kind"], sent["media"]["kind"]);
                 let bytes = std::fs::read(downloaded["path"].as_str().unwrap()).unwrap();
                 assert!(bytes == std::fs::read(original).unwrap(), "the same bytes come back");
+                if reads_quotes {
+                    quote(&stage, &mut client, &ids["message_ids"][0], original).await;
+                }
             }
         }
     }
@@ -72,6 +76,17 @@ async fn tell(command: Command, media: Media, notices_expiry: bool) {
     client.end().await;
 }
 
+/// The person quotes a file by the id of its message alone; the client reads it all the same.
+async fn quote(stage: &Stage, client: &mut Foreign, id: &Value, original: &Path) {
+    let item = json!({ "type": 1, "text_item": { "text": "this one?" }, "ref_msg": { "svr_id": id } });
+    let message = json!({ "messages": [{ "wx_id": stage.wx_id, "items": [item] }] });
+    stage.network.control.control("/_sim/messages", Some(message)).await;
+    let quoted = client.expect("quoted").await;
+    let bytes = std::fs::read(quoted["path"].as_str().unwrap()).unwrap();
+    assert!(bytes == std::fs::read(original).unwrap(), "the quoted file");
+    assert_eq!(client.expect("received").await["text"], "this one?");
+}
+
 #[tokio::test]
 async fn openilink_works_on_a_hub() {
     let Some(command) = installed::openilink() else { return };
@@ -82,18 +97,30 @@ async fn openilink_works_on_a_hub() {
 async fn wechat_link_works_on_a_hub() {
     let Some(command) = installed::wechat_link() else { return };
     // It reads `ret` only, and -14 comes as `errcode`.
-    tell(command, Media::Both { caption: None }, false).await;
+    tell(command, Media::Both { caption: None, reads_quotes: false }, false).await;
 }
 
 #[tokio::test]
 async fn tencents_modules_work_on_a_hub() {
     let state = tempfile::tempdir().unwrap();
     let Some(command) = installed::tencent(state.path()) else { return };
-    tell(command, Media::Both { caption: Some("a caption") }, true).await;
+    tell(command, Media::Both { caption: Some("a caption"), reads_quotes: false }, true).await;
 }
 
 #[tokio::test]
 async fn weixin_agent_works_on_a_hub() {
     let Some(command) = installed::weixin_agent() else { return };
-    tell(command, Media::Both { caption: None }, true).await;
+    tell(command, Media::Both { caption: None, reads_quotes: false }, true).await;
+}
+
+#[tokio::test]
+async fn weilink_reads_files_and_quotes_by_their_full_url() {
+    let Some(command) = installed::weilink() else { return };
+    tell(command, Media::Both { caption: None, reads_quotes: true }, false).await;
+}
+
+#[tokio::test]
+async fn weixin_ilink_reads_files_and_quotes_by_their_full_url() {
+    let Some(command) = installed::weixin_ilink() else { return };
+    tell(command, Media::Both { caption: None, reads_quotes: true }, false).await;
 }

@@ -1,6 +1,9 @@
 //! Quotes.
 
-use hub_core::network::{MessageKind, Quote};
+use hub_core::{
+    id::MessageId,
+    network::{MessageKind, Quote},
+};
 use serde_json::{Value, json};
 
 use super::stage::Stage;
@@ -57,11 +60,11 @@ async fn q4_a_part_is_found_by_either_count_and_the_hash_decides() {
         });
         let sent =
             json!({ "message_item": { "type": 1, "text_item": { "text": whole } }, "partial_text": partial });
-        assert_eq!(quote(sent).await.text.as_deref(), Some(expected));
+        assert_eq!(quote(sent).await.meant(), Some(expected));
         let mut by_id = quote(json!({ "svr_id": "9", "partial_text": partial })).await;
         assert_eq!(by_id.text, None);
-        by_id.resolve(whole);
-        assert_eq!(by_id.text.as_deref(), Some(expected));
+        by_id.resolve(MessageId::from_u128(1), MessageKind::Text, whole);
+        assert_eq!(by_id.meant(), Some(expected));
     }
 }
 

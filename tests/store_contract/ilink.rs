@@ -8,7 +8,7 @@ use hub_core::{
     store::ilink::OpenedLogin,
 };
 
-use super::scene::{HOSTILE_TEXTS, accept_one, add_channel, outbound, stage};
+use super::scene::{HOSTILE_TEXTS, accept_one, add_channel, stage};
 use crate::support::database::{Db, START};
 
 contract!("ilink": {
@@ -16,7 +16,7 @@ contract!("ilink": {
     a_login_expires_and_is_rejected => [reject_login, delete_expired_logins],
     a_client_starts_at_the_end_of_the_log_and_moves_forward => [insert_client, client, client_with, advance],
     clients_are_listed_and_deleted_for_their_channel => [clients, delete_client, delete_idle, touch],
-    traces_and_sent_messages_are_found => [traces_of, sent_as],
+    traces_are_found => [traces_of],
 });
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -128,7 +128,7 @@ async fn clients_are_listed_and_deleted_for_their_channel(db: &Db) {
     assert_eq!((list(on.channel).await.len(), list(other).await.len()), (0, 1));
 }
 
-async fn traces_and_sent_messages_are_found(db: &Db) {
+async fn traces_are_found(db: &Db) {
     let on = stage(db).await;
     let (first, _, trace) = accept_one(db, &on, "ann", "1", 0).await;
     let (second, ..) = accept_one(db, &on, "ann", "2", 0).await;
@@ -137,13 +137,4 @@ async fn traces_and_sent_messages_are_found(db: &Db) {
     assert_eq!(read.ilink().traces_of(on.channel, &[first]).await.unwrap(), [trace]);
     assert_eq!(read.ilink().traces_of(on.channel, &[first, second]).await.unwrap().len(), 2);
     assert_eq!(read.ilink().traces_of(other, &[first]).await.unwrap(), []);
-    drop(read);
-    let sent = outbound(db, on.bot, "ann", "key", &["text"]);
-    let id = sent.message_id;
-    commit!(db, |tx| tx.outbox().enqueue(&[sent]).await).unwrap();
-    db.sql("UPDATE outbox SET network_id = '77'").await;
-    let mut read = db.store.read().await.unwrap();
-    let found = read.ilink().sent_as(on.bot, &["77", "78"]).await.unwrap();
-    assert_eq!(found.into_iter().collect::<Vec<_>>(), [("77".to_owned(), id)]);
-    assert!(read.ilink().sent_as(db.ids.next(), &["77"]).await.unwrap().is_empty());
 }

@@ -222,10 +222,10 @@ async fn texts_come_back_as_they_were(db: &Db) {
     listed.reverse();
     let keys: Vec<String> = (0..HOSTILE_TEXTS.len()).map(|n| n.to_string()).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let by_id = read.messages().texts_by_network_id(on.bot, &keys).await.unwrap();
+    let by_id = read.messages().quoted(on.bot, &keys).await.unwrap();
     for ((text, message), key) in HOSTILE_TEXTS.into_iter().zip(&listed).zip(keys) {
         assert_eq!((message.content.as_str(), message.from_user_id.as_str()), (text, text));
         assert_eq!(message.user_name, text);
-        assert_eq!(by_id[key], text);
+        assert_eq!(by_id[key].content, text);
     }
 }

@@ -330,9 +330,8 @@ async fn rows_that_are_named(lists: &mut Lists) {
     list!(lists, messages::for_sinks(&messages));
     list!(lists, messages::find_all(bot(), &messages));
     list!(lists, messages::listed(&messages));
-    list!(lists, messages::texts_by_network_id(bot(), &["net 0"]));
+    list!(lists, messages::quoted(bot(), &["net 0", "sent 0"]));
     list!(lists, outbox::known(bot(), &keys));
-    list!(lists, ilink::sent_as(bot(), &["sent 0"]));
     list!(lists, media::of_messages(&messages));
     list!(lists, traces::steps_of(&traces));
     list!(lists, traces::listed(&traces));

@@ -1,8 +1,9 @@
-use std::{collections::HashMap, time::Duration};
+use std::time::Duration;
 
 use hub_core::{
     bots::{Direction, MessageFilter, MessageSearch, Outcome},
     id::{MessageId, UserId},
+    network::MessageKind,
     page::PageRequest,
     store::{
         inbox::AcceptRoute,
@@ -23,7 +24,7 @@ contract!("messages": {
     patterns_in_a_search_are_plain_text => [page],
     the_newest_secrets_of_a_person_are_found => [recent_private, for_sinks],
     the_newest_received_messages_are_found => [received],
-    quoted_texts_are_found_within_the_bot => [texts_by_network_id],
+    quoted_messages_are_found_within_the_bot => [quoted],
     a_search_covers_all_bots_of_the_owner_newest_first => [search, listed],
     a_search_by_outcome_finds_the_newest_trace_of_each_channel => [search],
     a_search_reads_a_bounded_part_of_an_index => [search],
@@ -295,7 +296,7 @@ async fn patterns_in_a_search_are_plain_text(db: &Db) {
     }
 }
 
-async fn quoted_texts_are_found_within_the_bot(db: &Db) {
+async fn quoted_messages_are_found_within_the_bot(db: &Db) {
     let on = stage(db).await;
     let other = db.bot(on.owner).await;
     let leases = lease(db).await.1;
@@ -305,11 +306,24 @@ async fn quoted_texts_are_found_within_the_bot(db: &Db) {
     "id:third".clone_into(&mut mine[2].row.dedupe_key);
     db.store.accept(batch(&on.lease, None, mine)).await.unwrap();
     db.store.accept(batch(&leases[&other], None, vec![message(db, other, "ann", "9", "his")])).await.unwrap();
+    let sent = outbound(db, on.bot, "ann", "key", &["a reply"]);
+    let id = sent.message_id;
+    commit!(db, |tx| tx.outbox().enqueue(&[sent]).await).unwrap();
+    db.sql("UPDATE outbox SET network_id = '77'").await;
     let mut read = db.store.read().await.unwrap();
-    let wanted = ["second", "third", "9", "unknown"];
-    let found = read.messages().texts_by_network_id(on.bot, &wanted).await.unwrap();
-    let expected = ["second", "third"].map(|text| (text.to_owned(), text.to_owned()));
-    assert_eq!(found, HashMap::from(expected));
+    let wanted = ["second", "third", "77", "9", "unknown"];
+    let found = read.messages().quoted(on.bot, &wanted).await.unwrap();
+    for (key, text, direction) in [
+        ("second", "second", Direction::Inbound),
+        ("third", "third", Direction::Inbound),
+        ("77", "a reply", Direction::Outbound),
+    ] {
+        let one = &found[key];
+        assert_eq!((one.content.as_str(), one.direction, one.kind), (text, direction, MessageKind::Text));
+    }
+    assert_eq!((found.len(), found["77"].message_id), (3, id));
+    assert!(read.messages().quoted(db.ids.next(), &["77"]).await.unwrap().is_empty());
+    assert!(read.messages().quoted(on.bot, &[]).await.unwrap().is_empty());
 }
 
 async fn a_message_is_found_within_its_bot(db: &Db) {

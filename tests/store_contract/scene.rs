@@ -274,6 +274,7 @@ pub fn outbound(db: &Db, bot_id: BotId, peer: &str, key: &str, texts: &[&str]) -
                 file: None,
             })
             .collect(),
+        quoted: None,
         channel_id: None,
         trace_id: None,
         private: None,

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use hub_core::id::MessageId;
 
 use super::{Ends, Fields, HubArgs};
 
@@ -26,6 +27,9 @@ pub struct SendArgs {
     /// Send this file, after the text
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Id of the message that this one replies to
+    #[arg(long, value_name = "MESSAGE", conflicts_with = "via_app")]
+    pub reply_to: Option<MessageId>,
     /// Send as this app on the bot: its id, short name or name
     #[arg(long, value_name = "APP")]
     pub via_app: Option<String>,

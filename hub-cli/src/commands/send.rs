@@ -38,7 +38,10 @@ pub async fn run(args: SendArgs, cx: &Context) -> Result<(), Failure> {
     if args.wait {
         client.expect_running_server().await?;
     }
-    let body = json!({ "to_user_id": args.to, "content": content });
+    let mut body = json!({ "to_user_id": args.to, "content": content });
+    if let Some(id) = args.reply_to {
+        body["reply_to"] = json!(id);
+    }
     let form = if let Some((name, bytes)) = file { Some(Form::new(&body, name, bytes).await?) } else { None };
     let body = form.as_ref().map_or(Body::Json(&body), Body::Form);
     let sent = match &args.via_app {

@@ -151,11 +151,12 @@ pub(crate) async fn add_links<'e>(ctx: &Context, events: impl Iterator<Item = &'
         let mut event: Value = serde_json::from_str(text).map_err(Error::internal)?;
         for file in files.get(&id).into_iter().flatten() {
             let Some(item) = event["data"]["items"].get_mut(file.item as usize) else { continue };
-            let url = file.url.as_ref().map(SignedUrl::as_str);
-            item["media"] = json!({ "url": url, "media_type": file.kind.as_str(), "status": file.status,
-                "file_name": file.file_name, "content_type": file.content_type, "file_size": file.size,
-                "url_expires_at": file.url_expires_at });
-            item["url"] = url.into();
+            let mut media = serde_json::to_value(file).map_err(Error::internal)?;
+            // The names that published apps read.
+            media["media_type"] = file.kind.as_str().into();
+            media["file_size"] = file.size.into();
+            item["url"] = file.url.as_ref().map(SignedUrl::as_str).into();
+            item["media"] = media;
         }
         *text = event.to_string();
     }

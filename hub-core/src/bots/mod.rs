@@ -33,7 +33,7 @@ pub use crate::{
         bot::{BindStatus, Bot, BotHealth, BotRecord, BotStatus, StoredBind, StoredContact},
         message::{
             Direction, ListedMessage, Message, MessageFilter, MessageOutcome, MessageSearch, MessageStatus,
-            Outcome,
+            Outcome, Quoted,
         },
         window,
     },

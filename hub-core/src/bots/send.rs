@@ -9,9 +9,12 @@ use crate::{
     id::{BotId, MessageId, TraceId},
     idempotency::{self, Idempotent},
     model::{private, trace::StepKind},
-    network::{TextFormat, WindowRules},
+    network::{Quote, TextFormat, WindowRules},
     secret::{Secret, TokenHash},
-    store::outbox::{NewOutbound, NewPart},
+    store::{
+        Read,
+        outbox::{NewOutbound, NewPart},
+    },
     text,
     time::Timestamp,
     traces,
@@ -30,6 +33,9 @@ pub struct NewSend {
     /// A permission to answer, as programs echo it. It is used if it came with one of the receiver's recent messages,
     /// otherwise the newest one of the receiver is.
     pub context_token: Option<Secret>,
+    /// The message of the bot that this one replies to. It is shown with the sent message in the hub; the network has no
+    /// quotes of bots.
+    pub reply_to: Option<MessageId>,
     /// How the text is marked up.
     pub format: TextFormat,
     /// The trace that the send belongs to: it becomes a step there. A trace that the bot does not have is ignored,
@@ -78,7 +84,10 @@ impl Bots<'_> {
         let file = new.media.as_ref().map(Attachment::fingerprint);
         let token = token.as_ref().map(TokenHash::as_str);
         let input = (bot_id, &new.to_user_id, &new.content, token, new.format, file, new.trace_id);
-        let key = Idempotent::read(self.ctx, actor, "bot.send", &input, idempotency_key)?;
+        let key = match new.reply_to {
+            None => Idempotent::read(self.ctx, actor, "bot.send", &input, idempotency_key)?,
+            Some(id) => Idempotent::read(self.ctx, actor, "bot.send", &(input, id), idempotency_key)?,
+        };
         let mut read = self.ctx.store.read().await?;
         let bot = read.bots().find(owner, bot_id).await?.ok_or_else(|| Error::not_found("bot"))?;
         if let Some(key) = &key
@@ -88,6 +97,10 @@ impl Bots<'_> {
         }
         let continued = match new.trace_id {
             Some(id) => read.traces().find(Actor::Operator.scope()?, Some(bot_id), id).await?.map(|_| id),
+            None => None,
+        };
+        let quoted = match new.reply_to {
+            Some(id) => Some(self.quote_of(&mut read, bot_id, id).await?),
             None => None,
         };
         drop(read);
@@ -149,6 +162,7 @@ impl Bots<'_> {
             dedupe_key: parts[0].client_id.clone(),
             content,
             parts,
+            quoted: quoted.as_ref().map(text::json),
             channel_id,
             trace_id: Some(trace_id),
             private,
@@ -183,6 +197,15 @@ impl Bots<'_> {
         failpoint!("send.accepted");
         self.ctx.node.wake.hint(Hint::Outbox(bot_id));
         Ok(sent)
+    }
+
+    /// A quote of a message of the bot.
+    async fn quote_of(&self, read: &mut Read, bot_id: BotId, id: MessageId) -> Result<Quote> {
+        let found = read.messages().find(bot_id, id).await?;
+        let found = found.ok_or_else(|| Error::invalid("reply_to", "is not a message of this bot"))?;
+        let mut quote = Quote::default();
+        quote.resolve(id, found.kind, &found.content);
+        Ok(quote)
     }
 
     /// A permission to answer that a caller sent back, if it came with one of the person's recent
@@ -263,6 +286,30 @@ mod tests {
         assert_eq!(world.number(by_channel).await, 1);
         let other = world.bot(&ann, "wx-b").await;
         assert_eq!(code(&world, &channel, other, say("x")).await, ErrorCode::NotFound);
+    }
+
+    #[tokio::test]
+    async fn a_reply_names_a_message_of_the_same_bot() {
+        let world = World::open().await;
+        let ann = world.user("ann").await;
+        let (bot, other) = (world.bot(&ann, "wx-a").await, world.bot(&ann, "wx-b").await);
+        world.person_writes(bot, "wx-a").await;
+        world.person_writes(other, "wx-b").await;
+        let bots = world.hub.bots();
+        let first = bots.send(&ann, bot, say("one"), None).await.unwrap().message_id;
+        let foreign = bots.send(&ann, other, say("foreign"), None).await.unwrap().message_id;
+        let reply = |id| NewSend { reply_to: Some(id), ..say("two") };
+        for unknown in [foreign, MessageId::from_u128(1)] {
+            let error = bots.send(&ann, bot, reply(unknown), None).await.unwrap_err();
+            assert_eq!(error.details()[0].field.as_ref(), "reply_to");
+        }
+        let second = bots.send(&ann, bot, reply(first), Some("key")).await.unwrap();
+        assert_eq!(bots.send(&ann, bot, reply(first), Some("key")).await.unwrap(), second);
+        let other_reply = bots.send(&ann, bot, say("two"), Some("key")).await.unwrap_err();
+        assert_eq!(other_reply.code(), ErrorCode::Conflict);
+        let stored = bots.message(&ann, bot, second.message_id).await.unwrap();
+        let quoted = stored.quoted.unwrap();
+        assert_eq!((quoted.message_id, quoted.text.as_deref()), (Some(first), Some("one")));
     }
 
     #[tokio::test]
@@ -384,6 +431,7 @@ mod tests {
                 text: "quo\"te".to_owned(),
                 file: None,
             }],
+            quoted: None,
             channel_id: None,
             trace_id: None,
             private: None,

@@ -19,7 +19,10 @@ use crate::{
     error::{ErrorCode, Result},
     events::Event,
     invariants::invariant,
-    model::sinks::{SinkId, SinkKey},
+    model::{
+        message::QuotedMessage,
+        sinks::{SinkId, SinkKey},
+    },
     network::{Batch, InboundMessage, MessageClass, MessageKind},
     node::{LogEntry, Node},
     store::inbox::{Accept, Accepted},
@@ -112,8 +115,9 @@ impl Inbox {
     /// One transaction. `None` when the channels changed after they were loaded; they are loaded again then.
     async fn commit_batch(&self, bot: &BotWork, batch: &Batch) -> Result<Option<Intake>> {
         failpoint!("intake.before");
-        let known =
-            Known { quoted: self.quoted_texts(bot, batch).await?, names: self.names(bot, batch).await? };
+        let mut known =
+            Known { quoted: self.quoted(bot, batch).await?, names: self.names(bot, batch).await? };
+        let has_quotes = batch.messages.iter().any(|message| message.quote.is_some());
         // Held over the commit: the backlog scan of this bot must not run between the decision who holds a
         // delivery and its row.
         let mut unloaded = bot.unloaded.lock().await;
@@ -130,6 +134,9 @@ impl Inbox {
                 held
             };
             let (row, work) = self.router.route(bot, &channels, message, &known, now, claims);
+            if has_quotes {
+                known.add(message, &work.content);
+            }
             messages.push(row);
             routed.push(work);
         }
@@ -185,19 +192,18 @@ impl Inbox {
         }
     }
 
-    /// Texts of the messages that this batch quotes by id alone: one query for all.
-    async fn quoted_texts(&self, bot: &BotWork, batch: &Batch) -> Result<HashMap<String, String>> {
+    /// The stored messages that this batch quotes by id: one query for all.
+    async fn quoted(&self, bot: &BotWork, batch: &Batch) -> Result<HashMap<String, QuotedMessage>> {
         let ids: Vec<&str> = batch
             .messages
             .iter()
             .filter_map(|message| message.quote.as_ref())
-            .filter(|quote| quote.text.is_none())
             .filter_map(|quote| quote.network_id.as_deref())
             .collect();
         if ids.is_empty() {
             return Ok(HashMap::new());
         }
-        self.store.quoted_texts(bot.lease.bot_id, &ids).await
+        self.store.quoted(bot.lease.bot_id, &ids).await
     }
 
     /// Names of the senders of this batch without a name from the network: one query for all.

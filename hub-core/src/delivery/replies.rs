@@ -142,6 +142,7 @@ impl Replies<'_> {
             dedupe_key,
             content,
             parts,
+            quoted: None,
             channel_id: Some(self.channel.id),
             trace_id: Some(job.trace_id),
             private: None,

@@ -9,7 +9,7 @@ use crate::{
     delivery::channels::{BotChannels, ChannelRuntime, Route, RouteInput},
     id::{ChannelId, DeliveryId, Ids, MessageId, TraceId},
     model::{
-        message::{Direction, MessageStatus},
+        message::{Direction, MessageStatus, QuotedMessage},
         private,
         sinks::{Ordering, SinkId, SinkKey},
         trace::{PackedSteps, Step, StepDetail, StepKind, StepName, TraceStatus},
@@ -35,10 +35,23 @@ const MAX_CONTENT: usize = 256 * 1024;
 
 /// What the store knows of the messages of a batch.
 pub(super) struct Known {
-    /// Texts that are quoted, by the network's ids.
-    pub quoted: HashMap<String, String>,
+    /// Messages that are quoted, by the network's ids.
+    pub quoted: HashMap<String, QuotedMessage>,
     /// Names of senders, by their ids.
     pub names: HashMap<String, String>,
+}
+
+impl Known {
+    /// Adds a message of the batch, which later ones may quote.
+    pub fn add(&mut self, message: &InboundMessage, content: &Content) {
+        let Some(id) = &message.network_id else { return };
+        self.quoted.entry(id.clone()).or_insert_with(|| QuotedMessage {
+            message_id: content.message_id,
+            direction: Direction::Inbound,
+            kind: content.kind,
+            content: content.text.clone(),
+        });
+    }
 }
 
 /// A message that was routed, kept until its commit.
@@ -405,17 +418,16 @@ fn content_of(id: MessageId, message: &InboundMessage, known: &Known) -> Content
     }
 }
 
-/// The quote with its text, as far as it is known, cut to the part that was meant.
-fn resolve(quote: &Quote, quoted: &HashMap<String, String>) -> Quote {
+/// The quote with what is stored of the quoted message.
+fn resolve(quote: &Quote, quoted: &HashMap<String, QuotedMessage>) -> Quote {
     let mut quote = quote.clone();
-    if let Some(whole) = quote.network_id.as_ref().and_then(|id| quoted.get(id)) {
-        quote.resolve(whole);
+    if let Some(message) = quote.network_id.as_ref().and_then(|id| quoted.get(id)) {
+        quote.resolve(message.message_id, message.kind, &message.content);
     }
-    Quote {
-        network_id: quote.network_id.as_deref().map(clean),
-        text: quote.text.as_deref().map(clean),
-        selection: None,
+    for text in [&mut quote.network_id, &mut quote.text, &mut quote.title, &mut quote.file_name] {
+        *text = text.as_deref().map(|text| clean(&text[..text.floor_char_boundary(MAX_CONTENT)]));
     }
+    quote
 }
 
 /// The word for what a message is to the hub.

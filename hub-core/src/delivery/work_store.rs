@@ -20,7 +20,9 @@ use crate::{
     error::{Error, Result},
     id::{BotId, ChannelId, DeliveryId, Ids, MediaId, NodeId, PluginVersionId},
     media::{FileStore, Files},
-    model::{app::AppRuntime, bot::BotStatus, channel::ChannelRecord, sinks::SinkKey},
+    model::{
+        app::AppRuntime, bot::BotStatus, channel::ChannelRecord, message::QuotedMessage, sinks::SinkKey,
+    },
     network::WindowRules,
     secret::Sealed,
     store::{
@@ -100,7 +102,7 @@ pub trait WorkStore: FileStore {
     async fn note_poll(&self, lease: &Lease, error: String) -> Result<()>;
     async fn note_answers(&self, answers: Vec<Answered>) -> Result<()>;
 
-    async fn quoted_texts(&self, bot_id: BotId, network_ids: &[&str]) -> Result<HashMap<String, String>>;
+    async fn quoted(&self, bot_id: BotId, network_ids: &[&str]) -> Result<HashMap<String, QuotedMessage>>;
     /// What people are called whose messages have no name.
     async fn names(&self, bot_id: BotId, users: &[&str]) -> Result<HashMap<String, String>>;
     async fn accept(&self, batch: Accept) -> Result<Accepted>;
@@ -317,8 +319,8 @@ impl WorkStore for Store {
         self.write(move |tx| async move { tx.bots().note_answers(&answers).await }.boxed()).await
     }
 
-    async fn quoted_texts(&self, bot_id: BotId, network_ids: &[&str]) -> Result<HashMap<String, String>> {
-        self.read().await?.messages().texts_by_network_id(bot_id, network_ids).await
+    async fn quoted(&self, bot_id: BotId, network_ids: &[&str]) -> Result<HashMap<String, QuotedMessage>> {
+        self.read().await?.messages().quoted(bot_id, network_ids).await
     }
 
     async fn names(&self, bot_id: BotId, users: &[&str]) -> Result<HashMap<String, String>> {

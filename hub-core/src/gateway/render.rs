@@ -10,6 +10,7 @@ use crate::{
     context::Context,
     error::Result,
     id::MessageId,
+    model::message::{Direction, QuotedMessage},
     network::{MessageItem, MessageKind, Quote, ilink::cipher::sealed_len, items, server::stamp},
     store::{log::LogRow, media::MediaRow},
 };
@@ -18,8 +19,9 @@ use crate::{
 pub(super) struct Rendering<'a> {
     pub ctx: &'a Context,
     pub program: &'a Program,
-    /// Messages that the bot sent, by their ids on the network.
-    pub sent: &'a HashMap<String, MessageId>,
+    /// Messages that are quoted, by their ids on the network.
+    pub quoted: &'a HashMap<String, QuotedMessage>,
+    /// Files of messages, those of quoted messages included.
     pub files: &'a HashMap<MessageId, Vec<MediaRow>>,
 }
 
@@ -91,58 +93,87 @@ impl Rendering<'_> {
         });
         let size = u64::try_from(file.size).unwrap_or(0);
         let sealed = sealed_len(usize::try_from(file.size).unwrap_or(0));
-        let (kind, name, content) = match part.kind {
+        let content = match part.kind {
             MessageKind::Image => {
-                let image =
-                    json!({"media": media, "aeskey": key.hex(), "mid_size": sealed, "hd_size": sealed});
-                (2, "image_item", image)
+                json!({"media": media, "aeskey": key.hex(), "mid_size": sealed, "hd_size": sealed})
             }
-            MessageKind::Voice => {
-                let text = part.text.as_deref().unwrap_or_default();
-                let voice = json!({
-                    "media": media, "encode_type": 6, "bits_per_sample": 16, "sample_rate": 24_000,
-                    "playtime": part.duration_ms.unwrap_or(0), "size": size, "text": text,
-                });
-                (3, "voice_item", voice)
-            }
-            MessageKind::Video => {
-                let length = part.duration_ms.unwrap_or(0);
-                let video = json!({
-                    "media": media, "video_size": sealed, "play_length": length, "video_md5": file.md5,
-                });
-                (5, "video_item", video)
-            }
+            MessageKind::Voice => json!({
+                "media": media, "encode_type": 6, "bits_per_sample": 16, "sample_rate": 24_000,
+                "playtime": part.duration_ms.unwrap_or(0), "size": size,
+                "text": part.text.as_deref().unwrap_or_default(),
+            }),
+            MessageKind::Video => json!({
+                "media": media, "video_size": sealed, "play_length": part.duration_ms.unwrap_or(0),
+                "video_md5": file.md5,
+            }),
             MessageKind::File | MessageKind::Text | MessageKind::Other => {
-                let file = json!({
+                let content = json!({
                     "media": media, "file_name": file.file_name, "md5": file.md5, "len": size.to_string(),
                 });
-                (4, "file_item", file)
+                return item(MessageKind::File, content);
             }
         };
-        Map::from_iter([("type".to_owned(), json!(kind)), (name.to_owned(), content)])
+        item(part.kind, content)
     }
 
-    /// What is quoted: a message of the bot under the id that `sendmessage` returned.
+    /// The reference to a quoted message. The program knows a message of the bot by the id that `sendmessage` returned.
     fn reference(&self, quote: &Quote) -> Value {
-        let id = quote.network_id.as_ref().map(|id| match self.sent.get(id) {
-            Some(sent) => number_of(*sent).to_string(),
-            None => id.clone(),
-        });
-        let mut item = Map::new();
-        if let Some(text) = &quote.text {
-            item = text_item(text);
-        }
+        let found = quote.network_id.as_ref().and_then(|id| self.quoted.get(id));
+        let id = match found {
+            Some(sent) if sent.direction == Direction::Outbound => {
+                Some(number_of(sent.message_id).to_string())
+            }
+            _ => quote.network_id.clone(),
+        };
+        let mut item = self.quoted_item(quote, found);
         if let Some(id) = &id {
             item.insert("msg_id".to_owned(), json!(id));
         }
         let mut reference = Map::from_iter([("message_item".to_owned(), Value::Object(item))]);
-        reference.extend(id.map(|id| ("svr_id".to_owned(), json!(id))));
+        for (name, value) in [
+            ("svr_id", id.map(Value::String)),
+            ("title", quote.title.as_ref().map(|title| json!(title))),
+            ("partial_text", quote.partial_text.as_ref().map(|part| json!(part))),
+        ] {
+            reference.extend(value.map(|value| (name.to_owned(), value)));
+        }
         Value::Object(reference)
+    }
+
+    /// The quoted item: with its file if the hub has the message, otherwise what the quote says about it.
+    fn quoted_item(&self, quote: &Quote, found: Option<&QuotedMessage>) -> Map<String, Value> {
+        let text = quote.text.as_deref();
+        let files = found.filter(|message| message.kind != MessageKind::Text);
+        if let Some(file) = files.and_then(|message| self.files.get(&message.message_id)?.first()) {
+            let part = MessageItem { kind: file.kind, ..MessageItem::text(text.unwrap_or_default()) };
+            return self.file_item(&part, file);
+        }
+        match quote.kind {
+            None | Some(MessageKind::Text | MessageKind::Other) => text.map(text_item).unwrap_or_default(),
+            Some(kind) => {
+                let known = [("text", text), ("file_name", quote.file_name.as_deref())];
+                let known =
+                    known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value?))));
+                item(kind, Value::Object(known.collect()))
+            }
+        }
     }
 }
 
+/// An item with its content.
+fn item(kind: MessageKind, content: Value) -> Map<String, Value> {
+    let (number, name) = match kind {
+        MessageKind::Text | MessageKind::Other => (1, "text_item"),
+        MessageKind::Image => (2, "image_item"),
+        MessageKind::Voice => (3, "voice_item"),
+        MessageKind::File => (4, "file_item"),
+        MessageKind::Video => (5, "video_item"),
+    };
+    Map::from_iter([("type".to_owned(), json!(number)), (name.to_owned(), content)])
+}
+
 fn text_item(text: &str) -> Map<String, Value> {
-    Map::from_iter([("type".to_owned(), json!(1)), ("text_item".to_owned(), json!({ "text": text }))])
+    item(MessageKind::Text, json!({ "text": text }))
 }
 
 /// The id of a message for programs of the network, whose ids are numbers above 2^53.

@@ -8,12 +8,17 @@ use super::{Gateway, Program, refusal, render::number_of};
 use crate::{
     bots::{Attachment, Bots, NewSend},
     error::{Error, ErrorCode, Result},
+    id::MessageId,
+    model::message::MessageFilter,
     network::server::{Answer, Item, Reply, SendRequest, stamp},
+    page::PageRequest,
     secret::TokenHash,
 };
 
 /// How long a typing ticket is valid.
 const TICKET_LIFE: Duration = Duration::from_secs(600);
+/// Messages with a person among which one that the program quotes is looked for.
+const RECENT_MESSAGES: u32 = 50;
 /// `message_state` of a text of which more follows.
 const GENERATING: u64 = 1;
 
@@ -43,6 +48,9 @@ impl Gateway<'_> {
             // As on the phone: accepted and never shown.
             Item::Voice | Item::ToolCall => return Ok(Reply::done()),
         }
+        if let Some(id) = &send.quoted {
+            new.reply_to = self.message_of(program, send.to, id).await.map_err(failed)?;
+        }
         // A `client_id` is any text, an idempotency key visible ASCII.
         let client_id = Some(send.client_id).filter(|id| !id.is_empty());
         let key = client_id.map(|id| TokenHash::of(id).as_str().to_owned());
@@ -50,6 +58,19 @@ impl Gateway<'_> {
             Bots::new(self.ctx).send(&program.actor(), program.client.bot_id, new, key.as_deref()).await;
         let sent = sent.map_err(failed)?;
         Ok(Reply::json(&json!({"ret": 0, "message_id": number_of(sent.message_id).to_string()})))
+    }
+
+    /// The message that the program knows by this id: one of the person's, or one of the last that the bot sent them.
+    async fn message_of(&self, program: &Program, to: &str, id: &str) -> Result<Option<MessageId>> {
+        let bot_id = program.client.bot_id;
+        let mut read = self.ctx.store.read().await?;
+        if let Some(message) = read.messages().quoted(bot_id, &[id]).await?.remove(id) {
+            return Ok(Some(message.message_id));
+        }
+        let filter = MessageFilter { user_id: Some(to.to_owned()), ..MessageFilter::default() };
+        let request = PageRequest::parse("quoted", Some(RECENT_MESSAGES), None)?;
+        let recent = read.messages().page(bot_id, &filter, &request).await?.rows;
+        Ok(recent.into_iter().map(|message| message.id).find(|message| number_of(*message).to_string() == id))
     }
 
     /// Whether the bot may address this person.

@@ -20,7 +20,7 @@ use crate::{
         trace::{PackedSteps, Step, StepDetail, StepKind, StepName, TraceStatus},
     },
     network::{
-        Quote,
+        MessageKind, Quote,
         server::{Answer, Reply, stamp},
     },
     store::{log::LogRow, media::MediaRow, traces::TraceUpdate},
@@ -96,10 +96,13 @@ impl Gateway<'_> {
         let quotes = rows.iter().map(quote_of).collect::<Result<Vec<_>>>()?;
         let quoted: Vec<&str> =
             quotes.iter().flatten().filter_map(|quote| quote.network_id.as_deref()).collect();
-        let sent =
-            if quoted.is_empty() { HashMap::new() } else { read.ilink().sent_as(bot, &quoted).await? };
+        let quoted = read.messages().quoted(bot, &quoted).await?;
         let with_files = rows.iter().filter(|row| has_media(&row.message.items));
-        let ids: Vec<_> = with_files.map(|row| row.message.message_id).collect();
+        let quoted_files = quoted.values().filter(|message| message.kind != MessageKind::Text);
+        let ids: Vec<_> = with_files
+            .map(|row| row.message.message_id)
+            .chain(quoted_files.map(|message| message.message_id))
+            .collect();
         let mut files: HashMap<MessageId, Vec<MediaRow>> = HashMap::new();
         for file in read.media().of_messages(&ids).await? {
             if let Some(id) = file.message_id {
@@ -109,7 +112,7 @@ impl Gateway<'_> {
         drop(read);
         let new =
             rows.iter().filter(|row| row.seq > program.given).map(|row| row.message.message_id).collect();
-        let rendering = Rendering { ctx: self.ctx, program, sent: &sent, files: &files };
+        let rendering = Rendering { ctx: self.ctx, program, quoted: &quoted, files: &files };
         let messages = rows.iter().zip(&quotes).map(|(row, quote)| rendering.message(row, quote.as_ref()));
         Ok(Page { messages: messages.collect::<Result<_>>()?, new, position })
     }

@@ -1,5 +1,7 @@
 //! Messages of a bot.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     id::{BotId, ChannelId, MessageId, TraceId},
     model::{media::MediaView, named::Named, trace::TraceStatus},
@@ -80,7 +82,7 @@ pub struct Message {
     pub media: Vec<MediaView>,
     /// What it refers to.
     #[row(json)]
-    pub quoted: Option<Quote>,
+    pub quoted: Option<Quoted>,
     /// Its status.
     pub status: MessageStatus,
     /// Why, where the status alone does not say.
@@ -89,6 +91,48 @@ pub struct Message {
     pub trace_id: Option<TraceId>,
     /// When the hub took it.
     pub created_at: Timestamp,
+}
+
+/// A message of a bot that another message quotes.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+pub struct QuotedMessage {
+    /// Id.
+    pub message_id: MessageId,
+    /// Direction.
+    pub direction: Direction,
+    /// Kind.
+    pub kind: MessageKind,
+    /// Text; for a file without a text its name.
+    pub content: String,
+}
+
+/// A quoted message, as the receivers of the quoting message see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Quote")]
+pub struct Quoted {
+    /// Id of the quoted message, if the hub has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
+    /// The network's id of the quoted message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_id: Option<String>,
+    /// Kind of the quoted message, if known.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<MessageKind>,
+    /// The quoted text: [`Quote::meant`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Name of the quoted file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_name: Option<String>,
+}
+
+impl From<Quote> for Quoted {
+    fn from(quote: Quote) -> Self {
+        let text = quote.meant().map(str::to_owned);
+        let Quote { message_id, network_id, kind, file_name, .. } = quote;
+        Self { message_id, network_id, kind, text, file_name }
+    }
 }
 
 /// What filters look at in a message that a person sent.
@@ -208,4 +252,32 @@ pub struct ListedMessage {
     pub bot_name: String,
     /// Its outcome in each channel, oldest trace first.
     pub outcomes: Vec<MessageOutcome>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::Selection;
+
+    #[test]
+    fn a_stored_quote_is_read_as_receivers_see_it() {
+        let part = |md5: Option<&str>| Selection {
+            start: "b".to_owned(),
+            end: "c".to_owned(),
+            start_index: 0,
+            end_index: 0,
+            md5: md5.map(str::to_owned),
+        };
+        for (md5, text) in [(None, "bc"), (Some("x"), "abcd")] {
+            let partial_text = Some(part(md5));
+            let quote = Quote { text: Some("abcd".to_owned()), partial_text, ..Quote::default() };
+            let json = serde_json::to_string(&quote).unwrap();
+            assert_eq!(serde_json::from_str::<Quote>(&json).unwrap(), quote);
+            let seen: Quoted = serde_json::from_str(&json).unwrap();
+            assert_eq!(seen.text.as_deref(), Some(text));
+        }
+        let older = r#"{"network_id":"9","text":"bc"}"#;
+        let seen: Quoted = serde_json::from_str(older).unwrap();
+        assert_eq!(serde_json::to_string(&seen).unwrap(), older);
+    }
 }

@@ -4,41 +4,70 @@ use data_encoding::HEXLOWER;
 use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
 
-/// A reference to an earlier message.
+use super::MessageKind;
+use crate::id::MessageId;
+
+/// A reference to an earlier message, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Quote {
+    /// Id of the quoted message, if the hub has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
     /// The network's id of the quoted message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network_id: Option<String>,
-    /// The quoted text: from the message itself, else looked up, else absent.
+    /// Kind of the quoted message, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<MessageKind>,
+    /// The whole text of the quoted message: from the message that quotes it, otherwise looked up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Which part of the quoted text is meant; applied once the text is known.
-    #[serde(skip)]
-    pub selection: Option<Selection>,
+    /// Which part of the text is meant; all of it if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial_text: Option<Selection>,
+    /// The network's summary of the quoted message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Name of the quoted file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_name: Option<String>,
 }
 
 impl Quote {
-    /// Sets the text from the whole text of the quoted message, cut to the selection. A text that is there
-    /// already wins: what the network sent counts more than what was stored.
-    pub fn resolve(&mut self, whole: &str) {
-        let selection = self.selection.take();
-        self.text.get_or_insert_with(|| selection.map_or(whole, |part| part.apply(whole)).to_owned());
+    /// Adds what the store has of the quoted message: its id, its kind, and its text or the name of its file. What the
+    /// network sent takes precedence.
+    pub fn resolve(&mut self, id: MessageId, kind: MessageKind, content: &str) {
+        self.message_id = Some(id);
+        self.kind.get_or_insert(kind);
+        let text = if kind == MessageKind::File { &mut self.file_name } else { &mut self.text };
+        if text.is_none() && !content.is_empty() {
+            *text = Some(content.to_owned());
+        }
+    }
+
+    /// The part of the text that is meant; otherwise the name of the file, otherwise the summary.
+    pub fn meant(&self) -> Option<&str> {
+        let part = |text| self.partial_text.as_ref().map_or(text, |part| part.apply(text));
+        let text = self.text.as_deref().map(part);
+        text.or(self.file_name.as_deref()).or(self.title.as_deref())
     }
 }
 
 /// A part of a text, as the iLink network describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
     /// How the part begins.
     pub start: String,
     /// How the part ends.
     pub end: String,
     /// Which occurrence of `start`, from 0.
+    #[serde(rename = "startindex")]
     pub start_index: usize,
     /// Which occurrence of `end`, from 0: counted from the beginning of the text or from behind `start`.
+    #[serde(rename = "endindex")]
     pub end_index: usize,
     /// Hex MD5 of the part.
+    #[serde(rename = "quotemd5", default, skip_serializing_if = "Option::is_none")]
     pub md5: Option<String>,
 }
 
@@ -122,14 +151,26 @@ mod tests {
         assert_eq!(part("再见", "。", 0, 0, None).apply("你好。再见了。"), "再见了。");
     }
 
+    fn resolve(quote: &mut Quote, kind: MessageKind, content: &str) {
+        quote.resolve(MessageId::from_u128(7), kind, content);
+    }
+
     #[test]
-    fn resolving_cuts_the_stored_text_and_respects_a_sent_one() {
-        let selection = Some(part("b", "c", 0, 0, None));
-        let mut quote = Quote { selection: selection.clone(), ..Quote::default() };
-        quote.resolve("abcd");
-        assert_eq!((quote.text.as_deref(), &quote.selection), (Some("bc"), &None));
-        let mut sent = Quote { text: Some("sent".into()), selection, ..Quote::default() };
-        sent.resolve("abcd");
-        assert_eq!(sent.text.as_deref(), Some("sent"));
+    fn what_the_network_sent_takes_precedence_over_the_stored_message() {
+        let partial_text = Some(part("b", "c", 0, 0, None));
+        let mut quote = Quote { partial_text: partial_text.clone(), ..Quote::default() };
+        resolve(&mut quote, MessageKind::Text, "abcd");
+        assert_eq!((quote.text.as_deref(), quote.meant()), (Some("abcd"), Some("bc")));
+        let mut sent = Quote { text: Some("a bit: c".into()), partial_text, ..Quote::default() };
+        resolve(&mut sent, MessageKind::Text, "abcd");
+        assert_eq!((sent.meant(), sent.kind), (Some("bit: c"), Some(MessageKind::Text)));
+        let mut file = Quote { title: Some("[file]".into()), ..Quote::default() };
+        assert_eq!(file.meant(), Some("[file]"));
+        resolve(&mut file, MessageKind::File, "a.pdf");
+        assert_eq!((file.text.as_deref(), file.file_name.as_deref()), (None, Some("a.pdf")));
+        assert_eq!(file.meant(), Some("a.pdf"));
+        let mut image = Quote::default();
+        resolve(&mut image, MessageKind::Image, "");
+        assert_eq!((image.kind, image.meant()), (Some(MessageKind::Image), None));
     }
 }

@@ -11,10 +11,10 @@ use crate::{
     id::{BotId, ChannelId, MessageId},
     model::{
         media::{MediaState, MediaView},
-        message::Direction,
+        message::{Direction, Quoted},
         private,
     },
-    network::{Quote, items},
+    network::items,
     secret::{Sealer, Secret},
     store::log::LogRow,
     time::Timestamp,
@@ -56,7 +56,7 @@ struct Message<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     media: &'a [MediaView],
     #[serde(skip_serializing_if = "Option::is_none")]
-    quoted: Option<Quote>,
+    quoted: Option<Quoted>,
     context_token: &'a str,
     session_id: &'a str,
     from_user_id: &'a str,

@@ -1,7 +1,5 @@
 //! Statements about the clients of iLink sinks, and about their logins.
 
-use std::collections::HashMap;
-
 use hub_macros::FromRow;
 
 use super::conn::{Conn, sql};
@@ -244,19 +242,6 @@ impl Ilink<'_> {
     pub async fn delete_idle(&mut self, channel_id: ChannelId, before: Timestamp) -> Result<()> {
         sql!(self.0, run:
             "DELETE FROM ilink_clients WHERE channel_id = $1 AND last_used_at < $2"; channel_id, before)
-    }
-
-    /// The messages of a bot that were sent under these ids of the network: of the parts of a message, each has one.
-    pub async fn sent_as(
-        &mut self,
-        bot_id: BotId,
-        network_ids: &[&str],
-    ) -> Result<HashMap<String, MessageId>> {
-        let rows: Vec<(String, MessageId)> = sql!(self.0, all:
-            ["SELECT network_id, message_id FROM outbox WHERE bot_id = $1 AND network_id", in 2];
-            bot_id, json(network_ids)
-        )?;
-        Ok(rows.into_iter().collect())
     }
 
     /// The traces of messages in a channel, replays excluded.

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     error::Result,
     id::{BotId, ChannelId, MessageId},
-    model::message::{Direction, Message, MessageFilter, ReceivedMessage},
+    model::message::{Direction, Message, MessageFilter, QuotedMessage, ReceivedMessage},
     network::{InboundMessage, MessageItem},
     page::{Found, MAX_SCANNED, PageRequest},
     secret::Sealed,
@@ -33,6 +33,13 @@ struct Row {
     channel_id: Option<ChannelId>,
     /// 1 if the text is all there is.
     is_plain: i64,
+}
+
+#[derive(hub_macros::FromRow)]
+struct QuotedRow {
+    network_id: String,
+    #[row(flatten)]
+    message: QuotedMessage,
 }
 
 macro_rules! columns {
@@ -192,23 +199,27 @@ impl Messages<'_> {
         )
     }
 
-    /// Texts of a bot's messages, in both directions, by the ids that the network gave them. A part of a long
-    /// message has an id and a text of its own.
-    pub async fn texts_by_network_id(
+    /// A bot's messages, in both directions, by the ids that the network gave them. A part of a long message has an id
+    /// and a text of its own.
+    pub async fn quoted(
         &mut self,
         bot_id: BotId,
-        ids: &[&str],
-    ) -> Result<HashMap<String, String>> {
-        let keys: Vec<String> = ids.iter().map(|id| InboundMessage::key_of(id)).collect();
-        let rows: Vec<(String, String)> = sql!(self.0, all:
-            ["SELECT network_id, content FROM messages
+        network_ids: &[&str],
+    ) -> Result<HashMap<String, QuotedMessage>> {
+        if network_ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let keys: Vec<String> = network_ids.iter().map(|id| InboundMessage::key_of(id)).collect();
+        let rows: Vec<QuotedRow> = sql!(self.0, all:
+            ["SELECT network_id, id AS message_id, direction, kind, content FROM messages
             WHERE bot_id = $1 AND direction = 'inbound' AND network_id IS NOT NULL AND dedupe_key", in 3,
-            " UNION ALL SELECT network_id, content FROM messages
+            " UNION ALL SELECT network_id, id, direction, kind, content FROM messages
             WHERE bot_id = $1 AND direction = 'inbound' AND dedupe_key <> 'id:' || network_id AND network_id", in 2,
-            " UNION ALL SELECT network_id, text FROM outbox WHERE bot_id = $1 AND network_id", in 2];
-            bot_id, json(ids), json(&keys)
+            " UNION ALL SELECT network_id, message_id, 'outbound', CASE WHEN media_id IS NULL THEN 'text' ELSE 'file' END,
+                text FROM outbox WHERE bot_id = $1 AND network_id", in 2];
+            bot_id, json(network_ids), json(&keys)
         )?;
-        Ok(rows.into_iter().collect())
+        Ok(rows.into_iter().map(|row| (row.network_id, row.message)).collect())
     }
 
     async fn channels_of(&mut self, rows: &[Row]) -> Result<HashMap<MessageId, Vec<ChannelId>>> {

@@ -35,6 +35,8 @@ pub struct NewOutbound {
     pub content: String,
     /// The items, in sending order; each costs one send.
     pub parts: Vec<NewPart>,
+    /// The message that it replies to: a quote, as a JSON text.
+    pub quoted: Option<String>,
     /// The channel that asked for it, if one did.
     pub channel_id: Option<ChannelId>,
     /// The trace it belongs to.
@@ -189,6 +191,7 @@ row!(MessageRow<'_>, |row| {
     Text kind = row.kind.as_str(),
     Long content = row.message.content.as_str(),
     Long items = row.items.as_str(),
+    Long quoted = row.message.quoted.as_deref(),
     Text channel = row.message.channel_id,
     Text trace = row.message.trace_id,
     Number now = row.message.now,
@@ -225,11 +228,11 @@ row!(PartRow<'_>, |row| {
 pub(super) fn insert_messages(rows: &str, lock: &str) -> String {
     format!(
         "INSERT INTO messages (id, bot_id, direction, peer, from_user_id, to_user_id, user_name, session_id, group_id,
-            kind, content, items, dedupe_key, status, channel_id, trace_id, sent_at, created_at, private)
+            kind, content, items, quoted, dedupe_key, status, channel_id, trace_id, sent_at, created_at, private)
         SELECT x.id, b.id, 'outbound', x.peer, b.wx_id, x.peer,
             COALESCE(NULLIF(c.user_name, ''), c.remark, ''), COALESCE((SELECT m.session_id FROM messages AS m
                 WHERE m.bot_id = b.id AND m.peer = x.peer AND m.session_id <> '' ORDER BY m.id DESC LIMIT 1),
-                x.peer), '', x.kind, x.content, x.items, x.key,
+                x.peer), '', x.kind, x.content, x.items, x.quoted, x.key,
             'queued', x.channel, x.trace, x.now, x.now, x.private
         FROM {rows}
         JOIN bots AS b ON b.id = x.bot

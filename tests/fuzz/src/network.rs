@@ -12,6 +12,7 @@ use http::{Request, Response};
 use hub_core::{
     bots::qr::{qr_svg, qr_text_art},
     egress::{Egress, EgressConfig},
+    id::MessageId,
     local_http::{Cut, LocalService},
     network::{
         Batch, Connection, Credentials, InboundMessage, LoginStep, MessageClass, Network, Outgoing,
@@ -125,11 +126,13 @@ fn check_message(message: InboundMessage) {
     // Printable: a time that is not is an error of formatting somewhere else.
     assert_eq!(message.sent_at.to_string().parse::<Timestamp>().ok(), Some(message.sent_at));
     if let Some(mut quote) = message.quote {
-        assert!(quote.text.as_deref().is_none_or(storable));
+        let texts = [&quote.network_id, &quote.text, &quote.title, &quote.file_name];
+        assert!(texts.into_iter().flatten().all(|text| storable(text)));
         let sent = quote.text.clone();
-        quote.resolve(&message.content);
-        let text = quote.text.unwrap_or_default();
-        assert!(sent.as_ref() == Some(&text) || message.content.contains(&text), "a quote of something else");
+        quote.resolve(MessageId::from_u128(1), message.kind, &message.content);
+        let whole = sent.or(quote.text.clone()).or(quote.file_name.clone()).or(quote.title.clone());
+        let meant = quote.meant().unwrap_or_default();
+        assert!(whole.unwrap_or_default().contains(meant), "a quote of something else");
     }
 }
 

@@ -23,7 +23,7 @@ use crate::{
     error::{Error, ErrorCode, Result},
     id::{BotId, ChannelId, DeliveryId, Ids, MediaId, MessageId, NodeId, PluginVersionId, UserId},
     media::FileStore,
-    model::sinks::SinkKey,
+    model::{message::QuotedMessage, sinks::SinkKey},
     network::WindowRules,
     secret::Sealed,
     store::{
@@ -271,7 +271,7 @@ impl WorkStore for ModelStore {
         Ok(())
     }
 
-    async fn quoted_texts(&self, _bot_id: BotId, _ids: &[&str]) -> Result<HashMap<String, String>> {
+    async fn quoted(&self, _bot_id: BotId, _ids: &[&str]) -> Result<HashMap<String, QuotedMessage>> {
         self.read(|_| HashMap::new()).await
     }
 

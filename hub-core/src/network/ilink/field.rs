@@ -73,6 +73,11 @@ pub(super) fn id(value: &Value) -> Option<String> {
     (id != "0").then_some(id)
 }
 
+/// The id of the message that a `ref_msg` refers to.
+pub(in crate::network) fn quoted_id(reference: &Value) -> Option<String> {
+    id(&reference["svr_id"]).or_else(|| id(&reference["message_item"]["msg_id"]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -223,19 +223,21 @@ fn content(items: &[MessageItem]) -> String {
     choices.into_iter().find(|text| !text.is_empty()).unwrap_or_else(file_name)
 }
 
-/// What an item quotes. The title is a summary; it is used only if there is nothing to look up.
+/// What an item quotes.
 fn read_quote(reference: &Value) -> Option<Quote> {
-    let reference = reference.as_object()?;
-    let get = |name: &str| reference.get(name).unwrap_or(&Value::Null);
-    let quoted = get("message_item");
-    let network_id = field::id(get("svr_id")).or_else(|| field::id(&quoted["msg_id"]));
-    let mut quote = Quote { network_id, text: None, selection: read_selection(get("partial_text")) };
-    let part = read_item(quoted);
-    let title = || field::text(get("title")).filter(|_| quote.network_id.is_none());
-    if let Some(text) = part.text.or(part.file_name).or_else(title) {
-        quote.resolve(&text);
+    if !reference.is_object() {
+        return None;
     }
-    Some(quote)
+    let part = read_item(&reference["message_item"]);
+    Some(Quote {
+        message_id: None,
+        network_id: field::quoted_id(reference),
+        kind: Some(part.kind).filter(|kind| *kind != MessageKind::Other),
+        text: part.text,
+        partial_text: read_selection(&reference["partial_text"]),
+        title: field::text(&reference["title"]),
+        file_name: part.file_name,
+    })
 }
 
 fn read_selection(partial: &Value) -> Option<Selection> {

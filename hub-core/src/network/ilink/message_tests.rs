@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::id::MessageId;
 
 /// A CDN reference, with the secrets one carries.
 fn reference() -> Value {
@@ -182,7 +183,7 @@ fn quotes_carry_text_or_id_or_both() {
             Some("7497484083968569700"),
             None,
         ),
-        (json!({ "svr_id": "9", "title": "summary" }), Some("9"), None),
+        (json!({ "svr_id": "9", "title": "summary" }), Some("9"), Some("summary")),
         (json!({ "title": "summary" }), None, Some("summary")),
         (
             json!({ "message_item": { "type": 4, "file_item": { "file_name": "a.pdf" } } }),
@@ -191,21 +192,40 @@ fn quotes_carry_text_or_id_or_both() {
         ),
     ] {
         let quote = quote_of(&reference);
-        assert_eq!((quote.network_id.as_deref(), quote.text.as_deref()), (id, text), "{reference}");
+        assert_eq!((quote.network_id.as_deref(), quote.meant()), (id, text), "{reference}");
     }
 }
 
 #[test]
-fn a_part_is_cut_when_the_text_is_there_and_kept_for_later_when_not() {
+fn a_quote_keeps_the_whole_text_and_the_part_that_is_meant() {
     let partial = json!({ "start": "abc", "end": "abc", "startindex": "1", "endindex": 2,
         "quotemd5": "c43a5009e108d27985d51161f0579a7a" });
     let sent = quote_of(&json!({ "message_item": { "type": 1, "text_item": { "text": "abcabcXYZabc" } },
         "partial_text": partial }));
-    assert_eq!((sent.text.as_deref(), sent.selection), (Some("abcXYZabc"), None));
+    assert_eq!((sent.text.as_deref(), sent.meant()), (Some("abcabcXYZabc"), Some("abcXYZabc")));
     let mut named = quote_of(&json!({ "svr_id": "9", "partial_text": partial }));
-    assert!(named.text.is_none() && named.selection.is_some());
-    named.resolve("abcabcXYZabc");
-    assert_eq!(named.text.as_deref(), Some("abcXYZabc"));
+    assert!(named.text.is_none() && named.partial_text.is_some());
+    named.resolve(MessageId::from_u128(1), MessageKind::Text, "abcabcXYZabc");
+    assert_eq!(named.meant(), Some("abcXYZabc"));
+}
+
+#[test]
+fn a_quote_of_a_file_keeps_its_kind_and_name() {
+    for (item, kind, name) in [
+        (json!({ "type": 2, "image_item": { "mid_size": 16 } }), Some(MessageKind::Image), None),
+        (json!({ "type": 3, "voice_item": {} }), Some(MessageKind::Voice), None),
+        (
+            json!({ "type": "4", "file_item": { "file_name": "a.pdf" } }),
+            Some(MessageKind::File),
+            Some("a.pdf"),
+        ),
+        (json!({ "type": 5, "video_item": {} }), Some(MessageKind::Video), None),
+        (json!({ "type": 9 }), None, None),
+        (json!([]), None, None),
+    ] {
+        let quote = quote_of(&json!({ "message_item": item }));
+        assert_eq!((quote.kind, quote.file_name.as_deref()), (kind, name), "{item}");
+    }
 }
 
 #[test]

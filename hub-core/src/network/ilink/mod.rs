@@ -28,7 +28,7 @@ mod agent;
 pub(crate) mod cipher;
 mod connection;
 mod fence;
-mod field;
+pub(super) mod field;
 mod hosts;
 mod login;
 mod markdown;

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::wire::{Call, Reply, text_of};
+use crate::network::ilink::field;
 
 /// Longest text of one item in bytes.
 pub(crate) const MAX_TEXT: usize = 16_384;
@@ -19,6 +20,8 @@ pub(crate) struct SendRequest<'a> {
     pub context_token: &'a str,
     /// The one item.
     pub item: Item<'a>,
+    /// The id of the message that the item quotes.
+    pub quoted: Option<String>,
 }
 
 /// The item of a send.
@@ -112,6 +115,7 @@ impl<'a> SendRequest<'a> {
         let file = |kind: FileItemKind| {
             Item::File(FileItem { kind, part: item.get(kind.part()).and_then(Value::as_object) })
         };
+        let quoted = item.get("ref_msg").and_then(field::quoted_id);
         let item = match item.get("type").and_then(Value::as_u64) {
             Some(1) => {
                 let text = item.get("text_item").and_then(|text| text.get("text")).and_then(Value::as_str);
@@ -130,7 +134,7 @@ impl<'a> SendRequest<'a> {
         };
         let text = |name| text_of(msg, name);
         let (to, client_id, context_token) = (text("to_user_id"), text("client_id"), text("context_token"));
-        Ok(Self { msg, to, client_id, context_token, item })
+        Ok(Self { msg, to, client_id, context_token, item, quoted })
     }
 }
 

@@ -11,7 +11,9 @@ use hub_core::{
 use poem_openapi::{Enum, Object, types::Example};
 
 use super::views::Direction;
-use crate::wire::{BindId, Checked, Digits, FormTexts, MAX_TEXT, NetworkName, Number, Secret, Text, Time};
+use crate::wire::{
+    BindId, Checked, Digits, FormTexts, MAX_TEXT, MessageId, NetworkName, Number, Secret, Text, Time,
+};
 
 /// How long a confirm waits by default.
 const DEFAULT_WAIT: Duration = Duration::from_secs(25);
@@ -122,12 +124,15 @@ pub struct SendMessage {
     /// Context token of a received message. It is used if it belongs to a recent message of the recipient; otherwise,
     /// or if absent, the newest one of the recipient is used.
     pub context_token: Option<Secret<4096>>,
+    /// Id of the message of this bot that this one replies to. The hub shows it as `quoted`; the chat network does not
+    /// show it.
+    pub reply_to: Option<MessageId>,
     /// Format of the text; `plain` if absent.
     pub format: Option<TextFormat>,
 }
 
 impl FormTexts for SendMessage {
-    const TEXTS: &'static [&'static str] = &["to_user_id", "content", "context_token", "format"];
+    const TEXTS: &'static [&'static str] = &["to_user_id", "content", "context_token", "reply_to", "format"];
 }
 
 impl Example for SendMessage {
@@ -137,6 +142,7 @@ impl Example for SendMessage {
             content: Some(Text("Your order is on its way.".to_owned())),
             media: None,
             context_token: None,
+            reply_to: None,
             format: None,
         }
     }
@@ -151,6 +157,7 @@ impl TryFrom<SendMessage> for NewSend {
             content: body.content.map(Into::into).unwrap_or_default(),
             media: body.media.map(SendMedia::attachment).transpose()?,
             context_token: body.context_token.map(|token| token.0),
+            reply_to: body.reply_to.map(|id| id.0),
             format: body.format.map(Into::into).unwrap_or_default(),
             trace_id: None,
         })

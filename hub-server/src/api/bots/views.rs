@@ -1,9 +1,11 @@
 //! Response bodies.
 
 use hub_core::{
-    bots::{self, BindStep, BindView, Bot, BotHealth, Contact, ListedMessage, Message, MessageOutcome, Sent},
-    media,
-    network::{self, Quote},
+    bots::{
+        self, BindStep, BindView, Bot, BotHealth, Contact, ListedMessage, Message, MessageOutcome, Quoted,
+        Sent,
+    },
+    media, network,
     secret::Secret,
 };
 use poem_openapi::Object;
@@ -269,8 +271,7 @@ view! {
         /// Conversation; empty if the network has no id for it.
         pub session_id: String,
         /// The quoted message.
-        pub quoted: Option<QuotedView> =
-            message.quoted.map(|Quote { network_id, text, .. }| QuotedView { network_id, text }),
+        pub quoted: Option<QuotedView>,
         /// Files, with links to download them.
         pub media: Vec<MediaView>,
         /// Status.
@@ -354,14 +355,23 @@ view! {
     }
 }
 
-/// A quoted message.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
-pub struct QuotedView {
-    /// Id of the quoted message on the network.
-    pub network_id: Option<String>,
-    /// Text of the quoted message, if known.
-    pub text: Option<String>,
+view! {
+    /// A quoted message.
+    #[derive(Debug, Object)]
+    #[oai(skip_serializing_if_is_none)]
+    pub struct QuotedView from quoted: Quoted {
+        /// Id of the quoted message, if the hub has it.
+        pub message_id: Option<MessageId>,
+        /// Id of the quoted message on the network.
+        pub network_id: Option<String>,
+        /// Kind of the quoted message, if known.
+        #[oai(rename = "type")]
+        pub kind: Option<ItemType>,
+        /// The quoted text, if known: of a part of the message, that part; of a file its name.
+        pub text: Option<String>,
+        /// Name of the quoted file.
+        pub file_name: Option<String>,
+    }
 }
 
 view! {

@@ -4,6 +4,7 @@ use hub_core::{
     Error,
     bots::{Attachment, BotStatus, NewSend, Sent},
     channels::log::Listener,
+    id::MessageId,
     network::TextFormat,
     secret::Secret,
 };
@@ -58,6 +59,8 @@ struct SendText {
     media: Option<SendMedia>,
     #[serde(default)]
     context_token: Option<Secret>,
+    #[serde(default)]
+    reply_to: Option<MessageId>,
     #[serde(default)]
     format: TextFormat,
     #[serde(default)]
@@ -131,6 +134,7 @@ impl Frame {
                     content: send.content.or(send.text).unwrap_or_default(),
                     media: send.media.map(|file| Attachment::either(file.upload_id, file.url)).transpose()?,
                     context_token: send.context_token,
+                    reply_to: send.reply_to,
                     format: send.format,
                     trace_id: None,
                 };

@@ -8,7 +8,7 @@ use poem_openapi::{Enum, Object, types::Example};
 use super::ticket;
 use crate::{
     api::bots::{SendMedia, TextFormat},
-    wire::{FormTexts, MAX_TEXT, Secret, Text},
+    wire::{FormTexts, MAX_TEXT, MessageId, Secret, Text},
 };
 
 /// How long a poll waits by default.
@@ -42,6 +42,9 @@ pub struct ChannelSend {
     /// Context token of a received message. It is used if it belongs to a recent message of the recipient; otherwise,
     /// or if absent, the newest one of the recipient is used.
     pub context_token: Option<Secret<16_384>>,
+    /// Id of the message of this bot that this one replies to. The hub shows it as `quoted`; the chat network does not
+    /// show it.
+    pub reply_to: Option<MessageId>,
     /// Format of the text; `plain` if absent.
     pub format: Option<TextFormat>,
 }
@@ -54,7 +57,7 @@ impl Example for ChannelSend {
 
 impl FormTexts for ChannelSend {
     const TEXTS: &'static [&'static str] =
-        &["to_user_id", "recipient", "content", "text", "context_token", "format"];
+        &["to_user_id", "recipient", "content", "text", "context_token", "reply_to", "format"];
 }
 
 impl TryFrom<ChannelSend> for NewSend {
@@ -68,6 +71,7 @@ impl TryFrom<ChannelSend> for NewSend {
             content: body.content.or(body.text).map(Into::into).unwrap_or_default(),
             media: body.media.map(SendMedia::attachment).transpose()?,
             context_token: body.context_token.map(|token| token.0),
+            reply_to: body.reply_to.map(|id| id.0),
             format: body.format.map(Into::into).unwrap_or_default(),
             trace_id: None,
         })

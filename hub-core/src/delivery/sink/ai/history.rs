@@ -4,7 +4,7 @@ use crate::{
     ai::{Content, Message, Part, Role},
     delivery::job::Job,
     model::message::Direction,
-    network::MessageKind,
+    network::{MessageKind, Quote},
     store::ai::SaidRow,
 };
 
@@ -56,7 +56,7 @@ fn asked(job: &Job, is_group: bool) -> String {
     let content = &job.content;
     let text = shown(job.text(), content.kind);
     let text = with_name(&text[..text.floor_char_boundary(MAX_MESSAGE)], &content.user_name, is_group);
-    match content.quote.as_ref().and_then(|quote| quote.text.as_deref()) {
+    match content.quote.as_ref().and_then(Quote::meant) {
         Some(quoted) => {
             let quoted = &quoted[..quoted.floor_char_boundary(MAX_MESSAGE)];
             let lines: Vec<String> = quoted.lines().map(|line| format!("> {line}")).collect();
@@ -110,13 +110,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{
-        ai::ImageUrl, id::Id, model::sinks::SinkId, network::Quote, payload::Content as Said, time::Timestamp,
-    };
+    use crate::{ai::ImageUrl, id::Id, model::sinks::SinkId, payload::Content as Said, time::Timestamp};
 
     fn job(text: &str, group: &str, kind: MessageKind, quote: Option<&str>) -> Job {
-        let quote =
-            quote.map(|text| Quote { text: Some(text.to_owned()), network_id: None, selection: None });
+        let quote = quote.map(|text| Quote { text: Some(text.to_owned()), ..Quote::default() });
         let content = Said {
             message_id: Id::from_u128(1),
             from_user_id: "ann".to_owned(),
