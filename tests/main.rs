@@ -7,6 +7,7 @@ mod conformance;
 mod console;
 mod crash;
 mod deploy;
+mod disconnected_clients;
 mod documents;
 mod endpoints;
 mod example_apps;

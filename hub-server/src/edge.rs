@@ -25,6 +25,7 @@ use crate::{
     paths::{self, is_app_call},
     rate_limit::RateLimits,
     routes::RouteTable,
+    serve::ClientGone,
 };
 
 /// Additional size of a form around its file.
@@ -32,6 +33,10 @@ const FORM_OVERHEAD: usize = 256 * 1024;
 
 /// Paths that monitoring calls frequently.
 const PROBES: [&str; 3] = ["/healthz", "/readyz", metrics::PATH];
+
+/// Status of a failed request whose client has disconnected, for the log and the metrics: the one that nginx uses. No one
+/// reads the response.
+const CLIENT_DISCONNECTED: u16 = 499;
 
 /// Pages outside the console.
 const PAGES: [&str; 4] = [login_page::SIGN_IN, "/login/reset", "/docs", "/oauth/complete"];
@@ -92,6 +97,7 @@ impl<E: Endpoint> Endpoint for Edge<E> {
         let look = is_page.then(|| Appearance::of(request.headers()));
         let admitted = self.admit(&mut request).and_then(|()| Ok(parameters::check_once(&request)?));
         let network = request.data::<Client>().map(Client::network);
+        let client_gone = ClientGone::of(&request);
         let note = CallNote::begin(&mut request);
         let page = self.page_without_slash(&request);
         let answer = match admitted {
@@ -114,6 +120,12 @@ impl<E: Endpoint> Endpoint for Edge<E> {
         }
         if is_older {
             older_paths::add_bare_fields(&mut response).await;
+        }
+        if client_gone.is_gone()
+            && !response.status().is_success()
+            && let Ok(status) = StatusCode::from_u16(CLIENT_DISCONNECTED)
+        {
+            response.set_status(status);
         }
         if let Some(note) = note {
             note.finish(&self.hub, method.as_str(), &path, &mut response, started.elapsed()).await;

@@ -114,7 +114,7 @@ impl Endpoint for Gateway {
             Err(_) => return Ok(too_large()),
         };
         // A poll ends with its connection.
-        let gone = request.data::<ClientGone>().map(|gone| gone.0.clone()).unwrap_or_default();
+        let gone = ClientGone::of(&request).token();
         let stop = self.settings.draining.child_token();
         let client = request.data::<Client>().cloned().map(ClientInfo::from).unwrap_or_default();
         let (mut head, ()) = http::Request::new(()).into_parts();

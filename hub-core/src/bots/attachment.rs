@@ -3,12 +3,13 @@
 use bytes::Bytes;
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use super::fetch::{Fetched, fetch};
 use crate::{
     bots::BotRecord,
     context::Context,
-    error::{Error, Result},
+    error::{Error, ErrorCode, Result},
     id::{BotId, ChannelId, MediaId},
     media::{KeptFile, NewFile},
     model::media::MediaState,
@@ -81,12 +82,13 @@ impl Attachment {
         }
     }
 
-    /// Makes the file be in the store, and looks whether it may be sent by this bot and channel.
+    /// Stores the file, and checks that this bot and channel may send it. `stop` ends a download.
     pub(super) async fn keep(
         self,
         ctx: &Context,
         bot: &BotRecord,
         channel_id: Option<ChannelId>,
+        stop: &CancellationToken,
     ) -> Result<KeptFile> {
         let new = |file_name: String, content_type: Option<String>, bytes: Bytes| NewFile {
             owner_id: bot.owner_id,
@@ -102,8 +104,15 @@ impl Attachment {
                 ctx.files().keep(new(file_name, content_type, bytes)).await
             }
             Self::Url(url) => {
-                let _room = ctx.media.room(ctx.config.media.max_outbound).await;
-                let Fetched { file_name, content_type, bytes } = fetch(ctx, &url).await?;
+                let download = async {
+                    let room = ctx.media.room(ctx.config.media.max_outbound).await;
+                    (room, fetch(ctx, &url).await)
+                };
+                let Some((_room, fetched)) = stop.run_until_cancelled(download).await else {
+                    let reason = "the caller disconnected before the file was downloaded";
+                    return Err(Error::new(ErrorCode::Unavailable, reason));
+                };
+                let Fetched { file_name, content_type, bytes } = fetched?;
                 ctx.files().keep(new(file_name, content_type, bytes)).await
             }
         }

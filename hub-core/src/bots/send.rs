@@ -1,6 +1,7 @@
 //! Sending: a message is accepted into the outbox, or rejected with the reason, before the caller waits.
 
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     access::Actor,
@@ -41,6 +42,9 @@ pub struct NewSend {
     /// The trace that the send belongs to: it becomes a step there. A trace that the bot does not have is ignored,
     /// and the send gets its own trace.
     pub trace_id: Option<TraceId>,
+    /// Ends the download of a file, and the send with it: a caller that has gone cannot know that it was sent. A message
+    /// whose file is complete is stored.
+    pub stop: CancellationToken,
 }
 
 /// An accepted message: it is stored and will be tried, in order per person.
@@ -70,7 +74,8 @@ impl Bots<'_> {
     /// # Errors
     /// `NOT_FOUND` unless the bot is the actor's (or, for a channel client or an app, its own); `FORBIDDEN` for
     /// an app that was not granted to send; `INVALID_PARAMS` on bad input; `WINDOW_CLOSED` when the network would refuse it now; `CONFLICT` when the bot needs a
-    /// new login, or the key was used for another message; `RATE_LIMITED` when too much waits for the person.
+    /// new login, or the key was used for another message; `RATE_LIMITED` when too much waits for the person;
+    /// `UNAVAILABLE` when `stop` ended the download.
     pub async fn send(
         &self,
         actor: &Actor,
@@ -139,7 +144,7 @@ impl Bots<'_> {
                 let queued = read.outbox().queued_parts(bot_id, &peer).await?;
                 drop(read);
                 admission.check(contact, queued, texts.len() + 1, self.ctx.store.now())?;
-                Some(media.keep(self.ctx, &bot, channel_id).await?)
+                Some(media.keep(self.ctx, &bot, channel_id, &new.stop).await?)
             }
         };
         failpoint!("send.accept");

@@ -24,6 +24,7 @@ use crate::{
     envelope::ApiError,
     headers::RequestId,
     rate_limit::RateLimits,
+    serve::ClientGone,
     wire,
 };
 
@@ -88,6 +89,7 @@ pub(super) struct Ask {
     pub(super) limits: Arc<RateLimits>,
     pub(super) actor: Actor,
     pub(super) client: ClientInfo,
+    pub(super) client_gone: ClientGone,
     pub(super) look: Appearance,
     pub(super) words: &'static Words,
     pub(super) page: &'static Page,
@@ -290,6 +292,7 @@ impl Served {
             limits: request.data::<Arc<RateLimits>>().expect("every request has the limits").clone(),
             actor,
             client: request.data::<Client>().cloned().map(ClientInfo::from).unwrap_or_default(),
+            client_gone: ClientGone::of(request),
             look,
             words: words::of(look.language),
             page: self.0,

@@ -1,5 +1,5 @@
 //! Requests that wait longer than a moment: they end with the credential they were made with, here or on another
-//! node, within a second.
+//! node, within a second, and with the connection of their client.
 
 use std::pin::pin;
 
@@ -8,13 +8,15 @@ use poem::{Request, http::Method};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 use super::{ChannelClient, Presented, User, authenticate_presented, authenticate_user, in_process_caller};
-use crate::{AppSettings, envelope::ApiError};
+use crate::{AppSettings, envelope::ApiError, serve::ClientGone};
 
 impl User {
-    /// Does something that may take a while, unless the credential of the request ends meanwhile.
+    /// Does something that may take a while, unless the credential of the request ends or its client disconnects
+    /// meanwhile.
     ///
     /// # Errors
-    /// What the work says; `UNAUTHORIZED` or `INVALID_TOKEN` when the credential has ended.
+    /// Those of the work; `UNAUTHORIZED` or `INVALID_TOKEN` when the credential has ended; as
+    /// [`ClientGone::while_connected`].
     pub(crate) async fn while_valid<T>(
         &self,
         hub: &Hub,
@@ -24,7 +26,7 @@ impl User {
     ) -> Result<T, ApiError> {
         let presented = Presented::of(request.headers(), settings.is_https());
         let shown = Shown::ByUser { settings, presented, request };
-        while_valid(hub, &self.0, shown, work).await
+        ClientGone::of(request).while_connected(while_valid(hub, &self.0, shown, work)).await
     }
 }
 
@@ -37,7 +39,8 @@ impl ChannelClient {
         work: impl Future<Output = hub_core::Result<T>>,
     ) -> Result<T, ApiError> {
         let key = Self::presented(request).explicit.unwrap_or_else(|| "".into());
-        while_valid(hub, &self.0, Shown::ByChannel(key), work).await
+        let work = while_valid(hub, &self.0, Shown::ByChannel(key), work);
+        ClientGone::of(request).while_connected(work).await
     }
 
     /// The key of a request: on GET also that of the query.

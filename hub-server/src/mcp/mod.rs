@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use self::tools::{BotTools, Caller};
 use crate::{
     AppSettings, credentials::AppClient, envelope::ApiError, headers::RequestId, rate_limit::RateLimits,
-    wire::is_json,
+    serve::ClientGone, wire::is_json,
 };
 
 mod definitions;
@@ -101,7 +101,7 @@ impl Endpoint for Mcp {
             return Err(ApiError::new(ErrorCode::UnsupportedMediaType, message).into());
         }
         let request_id = <Data<&RequestId> as FromRequest>::from_request(&request, &mut body).await?;
-        let caller = Caller { app, request_id: request_id.0.clone() };
+        let caller = Caller { app, request_id: request_id.0.clone(), client_gone: ClientGone::of(&request) };
         let message = Bytes::from(<Vec<u8> as FromRequest>::from_request(&request, &mut body).await?);
         if let Err((code, what)) = check_message(&message) {
             return Ok(refusal(StatusCode::BAD_REQUEST, code, what));

@@ -17,11 +17,12 @@ use serde_json::Value;
 
 use super::definitions::{GET_BOT_INFO, INSTRUCTIONS, LIST_CONTACTS, SEND_MESSAGE, TOOLS};
 use crate::{
-    api::bot_api::{self, BotContactsView, BotInfoView, BotSend},
+    api::bot_api::{self, BotContactsView, BotInfoView, BotSend, Said},
     credentials::AppClient,
     envelope::ApiError,
     headers::RequestId,
     rate_limit::RateLimits,
+    serve::ClientGone,
     wire::{FileForm, Text, read},
 };
 
@@ -30,6 +31,8 @@ use crate::{
 pub(super) struct Caller {
     pub app: AppClient,
     pub request_id: RequestId,
+    /// The SDK runs tools in tasks that outlive the request.
+    pub client_gone: ClientGone,
 }
 
 /// The tools.
@@ -48,19 +51,19 @@ struct ListContacts {
 
 impl BotTools {
     /// Result of a tool, as JSON; `None` for an unknown tool.
-    async fn run(&self, app: &AppClient, name: &str, arguments: &Value) -> Option<Result<Value, ApiError>> {
+    async fn run(&self, caller: &Caller, name: &str, arguments: &Value) -> Option<Result<Value, ApiError>> {
         Some(match name {
-            SEND_MESSAGE => self.send(app, arguments).await,
-            LIST_CONTACTS => self.contacts(app, arguments).await,
-            GET_BOT_INFO => self.bot(app).await,
+            SEND_MESSAGE => self.send(caller, arguments).await,
+            LIST_CONTACTS => self.contacts(&caller.app, arguments).await,
+            GET_BOT_INFO => self.bot(&caller.app).await,
             _ => return None,
         })
     }
 
-    async fn send(&self, app: &AppClient, arguments: &Value) -> Result<Value, ApiError> {
+    async fn send(&self, caller: &Caller, arguments: &Value) -> Result<Value, ApiError> {
         let body: BotSend = read(arguments)?;
-        let sent =
-            bot_api::send(&self.hub, &self.limits, app, None, None, FileForm::without_file(body)).await?;
+        let said = Said { idempotency_key: None, trace: None, body: FileForm::without_file(body) };
+        let sent = bot_api::send(&self.hub, &self.limits, &caller.app, &caller.client_gone, said).await?;
         Ok(sent.0.to_json().unwrap_or_default())
     }
 
@@ -103,13 +106,13 @@ impl ServerHandler for BotTools {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
-        let Some(Caller { app, request_id }) = caller else {
+        let Some(caller) = caller else {
             return Err(ErrorData::internal_error("no caller", None));
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        match self.run(app, &request.name, &arguments).await {
+        match self.run(caller, &request.name, &arguments).await {
             Some(Ok(answer)) => Ok(CallToolResult::structured(answer).into()),
-            Some(Err(error)) => Ok(refused(&error, request_id).into()),
+            Some(Err(error)) => Ok(refused(&error, &caller.request_id).into()),
             None => {
                 let name: String = request.name.chars().take(64).collect();
                 Err(ErrorData::invalid_params(format!("there is no tool called {name}"), None))

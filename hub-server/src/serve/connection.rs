@@ -14,6 +14,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, combinators::BoxBody};
+use hub_core::{Error, ErrorCode};
 use hyper::{
     body::{Body, Frame, Incoming, SizeHint},
     server::conn::http1,
@@ -37,7 +38,7 @@ use super::{
     talk::{Busy, Passed, Talk},
     wire::Wire,
 };
-use crate::{files, paths::with_single_slashes};
+use crate::{envelope::ApiError, files, paths::with_single_slashes};
 
 /// What every request of a connection is served with.
 struct Conversation<E> {
@@ -139,7 +140,7 @@ impl<E: Endpoint<Output = Response> + 'static> Conversation<E> {
             self.endpoint.get_response(request).await
         } else {
             // A task of its own: hyper drops what it waits for when the client goes away, and a change that was begun
-            // is to be finished. What only waits can end with the client.
+            // is to be finished. `ClientGone` ends what only waits.
             let gone = CancellationToken::new();
             request.set_data(ClientGone(gone.clone()));
             let _gone = gone.drop_guard();
@@ -164,10 +165,45 @@ impl<E: Endpoint<Output = Response> + 'static> Conversation<E> {
     }
 }
 
-/// Is cancelled when the client of a request has gone, and when its response is complete. Requests with effects outlive
-/// their clients; a handler that waits for something that only the client wants ends with this.
-#[derive(Debug, Clone)]
-pub(crate) struct ClientGone(pub(crate) CancellationToken);
+/// Is cancelled when the client of a request has disconnected, and when its response is complete. Requests with effects
+/// outlive their clients; a handler that waits for another server, for the sake of its response, ends with its client.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ClientGone(CancellationToken);
+
+impl ClientGone {
+    /// Of a request; never cancelled for one that hyper drops with its client, and for one of the same process.
+    pub(crate) fn of(request: &Request) -> Self {
+        request.data().cloned().unwrap_or_default()
+    }
+
+    /// The token, for work that ends itself where it can.
+    pub(crate) fn token(&self) -> CancellationToken {
+        self.0.clone()
+    }
+
+    /// Whether no one reads the response.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// Runs `work` and drops it when the client disconnects.
+    ///
+    /// Only for work that may stop at any await. Waiting for another server may: the connection to it is closed. A
+    /// write may too: the writer of the store has it from the first poll on and commits it, whether or not its outcome
+    /// is awaited. What `work` does after a write may be left out, so it must be no more than a hint.
+    ///
+    /// # Errors
+    /// Those of `work`; `UNAVAILABLE` when the client has disconnected, which no one reads.
+    pub(crate) async fn while_connected<T, E: Into<ApiError>>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, ApiError> {
+        match self.0.run_until_cancelled(work).await {
+            Some(done) => done.map_err(Into::into),
+            None => Err(Error::new(ErrorCode::Unavailable, "the client disconnected").into()),
+        }
+    }
+}
 
 /// The body of a response; while it exists, the client may be silent.
 struct Answer {

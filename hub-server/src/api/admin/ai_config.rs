@@ -8,7 +8,7 @@ use hub_core::{
     },
     channels::sinks::Change,
 };
-use poem::web::Data;
+use poem::{Request, web::Data};
 use poem_openapi::{
     Object, OpenApi,
     types::{Example, MaybeUndefined},
@@ -18,6 +18,7 @@ use crate::{
     api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
+    serve::ClientGone,
     wire::{Body, Checked, Number, Secret, Text, Time, view},
 };
 
@@ -234,8 +235,9 @@ impl AiConfigApi {
     /// With the current settings, whether it is on or off, within 30 seconds. An error of the endpoint is part of the
     /// response; `CONFLICT` if none was ever set.
     #[oai(path = "/api/admin/ai-config/test", method = "post", operation_id = "testAiConfig")]
-    async fn test(&self, hub: Data<&Hub>, admin: Administrator) -> ApiResult<AiTestView> {
-        ok(hub.ai_config().test(&admin.0).await?.into())
+    async fn test(&self, hub: Data<&Hub>, admin: Administrator, request: &Request) -> ApiResult<AiTestView> {
+        let config = hub.ai_config();
+        ok(ClientGone::of(request).while_connected(config.test(&admin.0)).await?.into())
     }
 }
 

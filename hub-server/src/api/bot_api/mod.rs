@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use hub_core::{Hub, bots::Bots};
+use hub_core::{
+    Hub,
+    bots::{Bots, NewSend},
+};
 use poem::{Request, web::Data};
 use poem_openapi::{
     OpenApi,
@@ -26,6 +29,7 @@ use crate::{
     credentials::AppClient,
     envelope::ApiError,
     rate_limit::RateLimits,
+    serve::ClientGone,
     wire::{Body, Cursor, FileForm, Limit, Text, page_request},
 };
 
@@ -40,7 +44,8 @@ impl BotApi {
     /// Sends a message
     ///
     /// Requires the scope `message:write`. Without a recipient it goes to the owner of the network account. A file
-    /// comes as `url`, which the hub downloads, as `base64`, or in a form (`multipart/form-data`) as `file`, at most
+    /// comes as `url`, which the hub downloads unless the client
+    /// disconnects meanwhile, as `base64`, or in a form (`multipart/form-data`) as `file`, at most
     /// 50 MiB. `WINDOW_CLOSED` if the chat network would refuse it now. `X-Trace-Id`, or `trace_id`, names the trace
     /// of the event that the message replies to. With an `Idempotency-Key`, the same request within 24 hours returns
     /// the first response.
@@ -59,7 +64,8 @@ impl BotApi {
         body: FileForm<BotSend>,
     ) -> Answer<BotSentView> {
         note(request, &body);
-        send(hub.0, limits.0, &app, idempotency_key.0.as_deref(), trace.0.as_deref(), body).await
+        let said = Said { idempotency_key: idempotency_key.0.as_deref(), trace: trace.0.as_deref(), body };
+        send(hub.0, limits.0, &app, &ClientGone::of(request), said).await
     }
 
     /// Sends a message, under its older path
@@ -80,7 +86,8 @@ impl BotApi {
         body: FileForm<BotSend>,
     ) -> Answer<BotSentView> {
         note(request, &body);
-        send(hub.0, limits.0, &app, idempotency_key.0.as_deref(), trace.0.as_deref(), body).await
+        let said = Said { idempotency_key: idempotency_key.0.as_deref(), trace: trace.0.as_deref(), body };
+        send(hub.0, limits.0, &app, &ClientGone::of(request), said).await
     }
 
     /// Lists the bot's contacts
@@ -162,18 +169,24 @@ fn note(request: &Request, body: &FileForm<BotSend>) {
     }
 }
 
+/// A message of an app, with the headers of its request.
+pub(crate) struct Said<'r> {
+    pub(crate) idempotency_key: Option<&'r str>,
+    pub(crate) trace: Option<&'r str>,
+    pub(crate) body: FileForm<BotSend>,
+}
+
 /// Sends a message of an app; shared by all endpoints that send.
 pub(crate) async fn send(
     hub: &Hub,
     limits: &RateLimits,
     app: &AppClient,
-    idempotency_key: Option<&str>,
-    trace: Option<&str>,
-    body: FileForm<BotSend>,
+    client_gone: &ClientGone,
+    said: Said<'_>,
 ) -> Answer<BotSentView> {
     limits.check_send(&app.0)?;
-    let FileForm { value, file, .. } = body;
-    let new = value.into_send(trace, file)?;
+    let Said { idempotency_key, trace, body: FileForm { value, file, .. } } = said;
+    let new = NewSend { stop: client_gone.token(), ..value.into_send(trace, file)? };
     Ok(Json(hub.bots().send(&app.0, app.0.app()?.bot_id, new, idempotency_key).await?.into()))
 }
 

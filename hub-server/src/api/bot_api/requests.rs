@@ -43,7 +43,7 @@ pub struct BotSend {
     /// The text; the caption of a file. The hub accepts as many bytes of UTF-8 as its setting `max_text` says, 64 KiB
     /// by default; `maxLength` is the upper bound of that setting.
     pub content: Option<Text<0, MAX_TEXT>>,
-    /// Public URL from which the hub downloads the file: at most 50 MiB within 30 seconds, without redirects.
+    /// Public URL from which the hub downloads the file: at most 50 MiB within 30 seconds, after up to five redirects.
     pub url: Option<Text<0, 8192>>,
     /// A file as base64, optionally after `data:…;base64,`.
     pub base64: Option<Text<0, 73_400_320>>,

@@ -27,6 +27,7 @@ use crate::{
     AppSettings,
     credentials::User,
     envelope::{ApiResult, Empty, ok},
+    serve::ClientGone,
     wire::{
         BindId, Body, BotId, ChannelId, CountedPage, Cursor, FileForm, Limit, MessageId, Page, Text, Time,
         page_request,
@@ -63,10 +64,12 @@ impl BotsApi {
         &self,
         hub: Data<&Hub>,
         user: User,
+        request: &Request,
         body: Body<Option<StartBind>>,
     ) -> ApiResult<StartedBindView> {
         let new = body.0.unwrap_or_default().into();
-        ok(hub.bots().start_bind(&user.0, new).await?.into())
+        let bots = hub.bots();
+        ok(ClientGone::of(request).while_connected(bots.start_bind(&user.0, new)).await?.into())
     }
 
     /// Shows the status of a bind
@@ -148,8 +151,8 @@ impl BotsApi {
     /// Sends a message through a bot
     ///
     /// Responds once the message is stored; it is then sent in order per person. A file comes in a form
-    /// (`multipart/form-data`), at most 50 MiB, is an upload of a channel of this bot, or is first downloaded from a URL;
-    /// audio is sent as a file. `WINDOW_CLOSED` if the chat network
+    /// (`multipart/form-data`), at most 50 MiB, is an upload of a channel of this bot, or is first downloaded from a URL,
+    /// unless the client disconnects meanwhile; audio is sent as a file. `WINDOW_CLOSED` if the chat network
     /// would refuse it now; the error contains the reason. `CONFLICT` if the bot needs a new login. With an
     /// `Idempotency-Key`, the same request within 24 hours returns the first response.
     #[oai(path = "/api/bots/:id/send", method = "post", operation_id = "sendMessage")]
@@ -158,12 +161,14 @@ impl BotsApi {
         hub: Data<&Hub>,
         user: User,
         id: Path<BotId>,
+        request: &Request,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         body: FileForm<SendMessage>,
     ) -> ApiResult<SentView> {
         let key = idempotency_key.0.as_deref();
         let mut new = NewSend::try_from(body.value)?;
         new.media = body.file.or(new.media);
+        new.stop = ClientGone::of(request).token();
         ok(hub.bots().send(&user.0, id.0.0, new, key).await?.into())
     }
 

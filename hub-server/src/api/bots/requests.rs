@@ -98,7 +98,7 @@ impl From<TextFormat> for network::TextFormat {
 pub struct SendMedia {
     /// Id of an upload, from the response with the upload URL. It can be sent once.
     pub upload_id: Option<Text<1, 64>>,
-    /// Public URL from which the hub downloads the file now: at most 50 MiB within 30 seconds, without redirects.
+    /// Public URL from which the hub downloads the file now: at most 50 MiB within 30 seconds, after up to five redirects.
     pub url: Option<Text<1, 2048>>,
 }
 
@@ -159,7 +159,7 @@ impl TryFrom<SendMessage> for NewSend {
             context_token: body.context_token.map(|token| token.0),
             reply_to: body.reply_to.map(|id| id.0),
             format: body.format.map(Into::into).unwrap_or_default(),
-            trace_id: None,
+            ..Self::default()
         })
     }
 }

@@ -136,7 +136,7 @@ impl Frame {
                     context_token: send.context_token,
                     reply_to: send.reply_to,
                     format: send.format,
-                    trace_id: None,
+                    ..NewSend::default()
                 };
                 Ok(Command::Send { message, idempotency_key: send.idempotency_key })
             }

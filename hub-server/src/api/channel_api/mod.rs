@@ -30,7 +30,10 @@ use crate::{
     credentials::ChannelClient,
     envelope::{ApiError, ApiResult, ok},
     rate_limit::RateLimits,
-    serve::websocket::{Switched, Upgrade},
+    serve::{
+        ClientGone,
+        websocket::{Switched, Upgrade},
+    },
     wire::{BindId, Body, Cursor, FileForm, Limit, Text},
 };
 
@@ -129,6 +132,7 @@ impl ChannelClientApi {
         hub: Data<&Hub>,
         limits: Data<&Arc<RateLimits>>,
         client: ChannelClient,
+        request: &Request,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         body: FileForm<ChannelSend>,
     ) -> ApiResult<SentView> {
@@ -136,6 +140,7 @@ impl ChannelClientApi {
         let (bot_id, key) = (client.0.client()?.bot_id, idempotency_key.0.as_deref());
         let mut new = NewSend::try_from(body.value)?;
         new.media = body.file.or(new.media);
+        new.stop = ClientGone::of(request).token();
         ok(hub.bots().send(&client.0, bot_id, new, key).await?.into())
     }
 
@@ -220,8 +225,14 @@ impl ChannelClientApi {
     ///
     /// Another account than the bot's is rejected.
     #[oai(path = "/api/v1/channels/login/qr", method = "post", operation_id = "startChannelLogin")]
-    async fn start_login(&self, hub: Data<&Hub>, client: ChannelClient) -> ApiResult<StartedBindView> {
-        ok(hub.bots().start_bind(&client.0, hub_core::bots::NewBind::default()).await?.into())
+    async fn start_login(
+        &self,
+        hub: Data<&Hub>,
+        client: ChannelClient,
+        request: &Request,
+    ) -> ApiResult<StartedBindView> {
+        let (bots, new) = (hub.bots(), hub_core::bots::NewBind::default());
+        ok(ClientGone::of(request).while_connected(bots.start_bind(&client.0, new)).await?.into())
     }
 
     /// Waits for the next step of a login

@@ -73,7 +73,7 @@ impl TryFrom<ChannelSend> for NewSend {
             context_token: body.context_token.map(|token| token.0),
             reply_to: body.reply_to.map(|id| id.0),
             format: body.format.map(Into::into).unwrap_or_default(),
-            trace_id: None,
+            ..Self::default()
         })
     }
 }

@@ -5,7 +5,7 @@ use hub_core::{
     channels::Channels,
     delivery::{model_test::test_model, ping::ping},
 };
-use poem::web::Data;
+use poem::{Request, web::Data};
 use poem_openapi::{
     OpenApi,
     param::{Header, Path, Query},
@@ -30,6 +30,7 @@ use super::{Tag, admin::ai_config::AiTestView, traces::TraceDetail};
 use crate::{
     credentials::User,
     envelope::{ApiResult, Empty, ok},
+    serve::ClientGone,
     wire::{Body, BotId, ChannelId, Cursor, Limit, Number, Page, SocketId, Text, page_request},
 };
 
@@ -241,8 +242,10 @@ impl ChannelsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
+        request: &Request,
     ) -> ApiResult<TraceDetail> {
-        ok(ping(hub.context(), &user.0, id.0.0, channel_id.0.0).await?.into())
+        let test = Box::pin(ping(hub.context(), &user.0, id.0.0, channel_id.0.0));
+        ok(ClientGone::of(request).while_connected(test).await?.into())
     }
 
     /// Configures the AI sink
@@ -279,8 +282,10 @@ impl ChannelsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
+        request: &Request,
     ) -> ApiResult<AiTestView> {
-        ok(Box::pin(test_model(hub.context(), &user.0, id.0.0, channel_id.0.0)).await?.into())
+        let test = Box::pin(test_model(hub.context(), &user.0, id.0.0, channel_id.0.0));
+        ok(ClientGone::of(request).while_connected(test).await?.into())
     }
 
     /// Configures the filter of a channel

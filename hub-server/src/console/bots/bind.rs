@@ -185,7 +185,8 @@ async fn start(ask: &Ask) -> Result<Answer, ApiError> {
     let body = ask.form::<StartBind>()?;
     let chosen = [("name", body.name.as_deref()), ("network", body.network.as_deref())];
     let chosen = chosen.map(|(name, value)| (name, value.unwrap_or_default().to_owned()));
-    let started = ask.hub.bots().start_bind(&ask.actor, body.into()).await?;
+    let bots = ask.hub.bots();
+    let started = ask.client_gone.while_connected(bots.start_bind(&ask.actor, body.into())).await?;
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(chosen.iter().filter(|(_, value)| !value.is_empty()));
     query.append_pair("bind", &started.bind_id.to_string());
@@ -195,9 +196,11 @@ async fn start(ask: &Ask) -> Result<Answer, ApiError> {
 async fn confirm(ask: &Ask) -> Result<Answer, ApiError> {
     let body = ask.form::<ConfirmBind>()?;
     let (id, code) = (body.bind_id.0, body.verify_code.as_deref());
-    match Box::pin(ask.hub.bots().confirm_bind(&ask.actor, id, code, body.wait())).await {
+    let bots = ask.hub.bots();
+    let step = Box::pin(bots.confirm_bind(&ask.actor, id, code, body.wait()));
+    match ask.client_gone.while_connected(step).await {
         // The network did not respond; the login continues.
-        Err(error) if error.code() == ErrorCode::UpstreamError => {}
+        Err(error) if error.inner().code() == ErrorCode::UpstreamError => {}
         step => drop(step?),
     }
     Ok(Answer::Goto(ask.with_query("bind", &id.to_string())))

@@ -96,6 +96,7 @@ pub(super) async fn send(ask: &Ask) -> Result<Answer, ApiError> {
         }
         message.media = Some(file.clone());
     }
+    message.stop = ask.client_gone.token();
     ask.hub.bots().send(&ask.actor, ask.id("bot")?, message, ask.idempotency_key()).await?;
     Ok(ask.done())
 }

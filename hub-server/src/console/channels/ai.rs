@@ -160,6 +160,6 @@ async fn save(ask: &Ask) -> Result<Answer, ApiError> {
 
 /// The result is on the page itself: nothing of it is stored.
 async fn test(ask: &Ask) -> Result<Answer, ApiError> {
-    let tested = test_model(ask.hub.context(), &ask.actor, ask.id("bot")?, ask.id("channel")?);
-    render(ask, Some(&Box::pin(tested).await?)).await
+    let tested = Box::pin(test_model(ask.hub.context(), &ask.actor, ask.id("bot")?, ask.id("channel")?));
+    render(ask, Some(&ask.client_gone.while_connected(tested).await?)).await
 }

@@ -25,8 +25,8 @@ const MAX_BODY: usize = 2000;
 
 /// Sends the test and shows its outcome.
 pub(super) async fn run(ask: &Ask, open: &Open) -> Result<Markup, ApiError> {
-    let sent = ping(ask.hub.context(), &ask.actor, open.bot.id, open.channel.id);
-    Ok(outcome(ask, &Box::pin(sent).await?))
+    let sent = Box::pin(ping(ask.hub.context(), &ask.actor, open.bot.id, open.channel.id));
+    Ok(outcome(ask, &ask.client_gone.while_connected(sent).await?))
 }
 
 fn tone(status: TraceStatus) -> Tone {
