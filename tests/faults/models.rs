@@ -30,7 +30,7 @@ fn egress() -> Egress {
     Egress::new(EgressConfig { allow, ..EgressConfig::default() }).unwrap()
 }
 
-async fn ask(egress: &Egress, receiver: &FaultReceiver, deadline: Duration) -> Result<Completion, AiFault> {
+async fn ask(egress: &Egress, receiver: &FaultReceiver, limits: Limits) -> Result<Completion, AiFault> {
     let endpoint = Endpoint {
         base_url: receiver.url(),
         api_key: Some("sk-a-key-of-somebody".into()),
@@ -43,7 +43,6 @@ async fn ask(egress: &Egress, receiver: &FaultReceiver, deadline: Duration) -> R
         temperature: None,
         tools: Vec::new(),
     };
-    let limits = Limits { silence: deadline, total: deadline };
     ai::complete(egress, &Dialects::default(), &Clock::system(), &endpoint, &prompt, limits).await
 }
 
@@ -52,7 +51,8 @@ async fn tried(egress: &Egress, behaviour: &Behaviour) -> (Result<Completion, Ai
     let receiver = FaultReceiver::open(behaviour).await;
     let deadline = if behaviour.slot == Slot::Timeout { SHORT } else { LONG };
     let started = Clock::system().now();
-    let answered = ask(egress, &receiver, deadline).await;
+    let limits = Limits { silence: deadline, total: deadline };
+    let answered = ask(egress, &receiver, limits).await;
     let took = Clock::system().now().since(started);
     let mut wrong = Vec::new();
     if took > SHORT + MARGIN {
@@ -213,4 +213,58 @@ async fn every_behaviour_of_a_stream_is_sorted_and_ends_in_time() {
     });
     let wrong: Vec<String> = join_all(tries).await.into_iter().flatten().collect();
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), all.len(), wrong.join("\n"));
+}
+
+/// A stream that is never silent for long: so many comments, one every 50 ms, and then an answer.
+fn alive(comments: usize) -> Behaviour {
+    let does = "says nothing for a long time, and is alive";
+    Behaviour::new("alive", does, Seen::Status(200), move |mut peer| async move {
+        peer.read_request().await;
+        peer.send(STREAM).await;
+        for _ in 0..comments {
+            Clock::system().sleep(Duration::from_millis(50)).await;
+            if !peer.send(": wait\n\n").await {
+                return;
+            }
+        }
+        peer.send(format!("{PIECE}{LAST}{DONE}")).await;
+    })
+}
+
+/// A stream that begins, and is silent from then on.
+fn silent() -> Behaviour {
+    Behaviour::new("silent", "begins", Seen::Class(EgressFault::Timeout), |mut peer| async move {
+        peer.read_request().await;
+        peer.send(format!("{STREAM}{PIECE}")).await;
+        peer.hold().await;
+    })
+}
+
+#[tokio::test]
+async fn a_stream_has_a_limit_of_silence_and_another_of_its_whole_time() {
+    let egress = egress();
+    let tried = async |behaviour: Behaviour, limits: Limits| {
+        let receiver = FaultReceiver::open(&behaviour).await;
+        ask(&egress, &receiver, limits).await.map(|completion| completion.text)
+    };
+    let limits = |silence_ms, total_ms| Limits {
+        silence: Duration::from_millis(silence_ms),
+        total: Duration::from_millis(total_ms),
+    };
+    let (alive_to_the_end, silent, alive_for_too_long) = tokio::join!(
+        // Four times the limit of silence.
+        tried(alive(120), limits(1_500, 60_000)),
+        tried(silent(), limits(1_500, 60_000)),
+        tried(alive(usize::MAX), limits(1_500, 4_500)),
+    );
+    assert_eq!(alive_to_the_end.unwrap(), "Hello");
+    // Which limit it was is in the message.
+    for (cut, message) in [
+        (silent, "nothing came from the model for 1500 ms"),
+        (alive_for_too_long, "no complete response within 4500 ms"),
+    ] {
+        let fault = cut.unwrap_err();
+        assert_eq!(fault.class, AiFaultClass::Egress(EgressFault::Timeout), "{fault}");
+        assert_eq!(fault.message, message);
+    }
 }
