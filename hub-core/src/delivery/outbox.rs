@@ -49,8 +49,6 @@ pub(super) use turns::Turn;
 const MAX_PER_ROUND: u32 = 500;
 /// People found by one search.
 const MAX_FOUND: u32 = 500;
-/// The reason of the status `degraded` of an account that people may see nothing of.
-pub(super) const SUSPECT: &str = "the network accepts messages without ids; people may not see them";
 /// People whose last sends are kept in memory; beyond that, those are dropped that count for no limit any more.
 const MAX_REMEMBERED: usize = 4_096;
 

@@ -11,7 +11,7 @@ use tracing::Instrument;
 use super::{
     bot::BotWork,
     inbox::{Inbox, Intake},
-    outbox::SUSPECT,
+    status_reasons::{self, EMPTY_POLLS, NO_MESSAGE_IDS, NO_RESPONSE, VERIFYING},
     work_store::WorkContext,
 };
 use crate::{
@@ -38,8 +38,6 @@ const EXPIRED_LOGIN_INTERVAL: Duration = Duration::from_secs(60 * 60);
 const NOTE_INTERVAL: Duration = Duration::from_secs(10);
 /// Empty answers that come at once, in a row, before the next poll waits: the network's hold does not work.
 const MAX_RUSHED_POLLS: u32 = 5;
-/// The reason of the status `degraded` of an account whose polls are answered with nothing at once.
-const HOLLOW: &str = "the network answers polls at once and with nothing; the login may have lapsed";
 /// An answer this fast was not held.
 const MIN_HOLD: Duration = Duration::from_millis(100);
 /// Longest wait of a poll for a crowded webhook, which is fast. The bot's other channels wait with it.
@@ -133,8 +131,7 @@ impl Poller {
                 None if self.bot.status_is(BotStatus::Online, None) => {}
                 None => self.bot.set_status(BotStatus::Connecting, None).await,
                 Some(reason) => {
-                    let reason = format!("{reason}; bind the bot again");
-                    if !Box::pin(self.wait_for_login(reason)).await {
+                    if !Box::pin(self.wait_for_login(status_reasons::expired(&reason))).await {
                         return;
                     }
                 }
@@ -254,7 +251,7 @@ impl Poller {
         if answered {
             self.answered().await;
         } else {
-            self.degrade_when_silent("the network does not respond to polls").await;
+            self.degrade_when_silent(NO_RESPONSE).await;
         }
         Ok(Intake::Done)
     }
@@ -305,8 +302,7 @@ impl Poller {
     /// After a "login expired": waits, announces, polls once with the same login. A stray refusal has been
     /// seen, and only a second one counts.
     async fn verify_login(&mut self) -> Login {
-        let reason = "the network reports an expired login; verifying";
-        self.bot.set_status(BotStatus::Degraded, Some(reason)).await;
+        self.bot.set_status(BotStatus::Degraded, Some(VERIFYING)).await;
         if !self.pause(VERIFY_DELAY).await {
             return Login::Stopped;
         }
@@ -416,9 +412,9 @@ impl Poller {
     /// The status of a bot whose network answers.
     async fn answered(&self) {
         if self.hollow >= MAX_RUSHED_POLLS {
-            self.bot.set_status(BotStatus::Degraded, Some(HOLLOW)).await;
+            self.bot.set_status(BotStatus::Degraded, Some(EMPTY_POLLS)).await;
         } else if self.bot.suspect.load(Ordering::Relaxed) {
-            self.bot.set_status(BotStatus::Degraded, Some(SUSPECT)).await;
+            self.bot.set_status(BotStatus::Degraded, Some(NO_MESSAGE_IDS)).await;
         } else {
             self.bot.set_status(BotStatus::Online, None).await;
         }

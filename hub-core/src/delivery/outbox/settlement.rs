@@ -7,9 +7,10 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::{MAX_REMEMBERED, Next, Outbox, SUSPECT};
+use super::{MAX_REMEMBERED, Next, Outbox};
 use crate::{
     bots::BotStatus,
+    delivery::status_reasons::NO_MESSAGE_IDS,
     error::{ErrorCode, Result},
     events::Event,
     id::{Kind, kind},
@@ -328,7 +329,7 @@ impl Outbox {
         };
         // The next successful poll sets the bot's status; a first suspicion is reported at once.
         if suspect != self.bot.suspect.swap(suspect, Ordering::Relaxed) && suspect {
-            self.bot.set_status(BotStatus::Degraded, Some(SUSPECT)).await;
+            self.bot.set_status(BotStatus::Degraded, Some(NO_MESSAGE_IDS)).await;
         }
     }
 }

@@ -14,7 +14,7 @@ use super::row;
 use crate::{
     console::{
         page::{Answer, Ask, Page, does, handler},
-        parts::{badge, code, form::Form, time},
+        parts::{badge, code, form::Form, time, translated::sentence},
         traces::explanation,
     },
     envelope::ApiError,
@@ -62,7 +62,7 @@ fn content(ask: &Ask, message: &Message) -> Markup {
                 dt { (words.kind) } dd { ((words.kinds)(message.kind)) }
                 dt { (words.status) } dd {
                     ((words.statuses)(message.status))
-                    @if let Some(reason) = &message.status_reason { ": " span lang="en" { (reason) } }
+                    @if let Some(reason) = &message.status_reason { ": " (sentence(ask.words, reason)) }
                 }
                 @if let Some(quoted) = message.quoted.as_ref().and_then(|quoted| quoted.text.as_ref()) {
                     dt { (words.quoted) } dd { bdi { (quoted) } }

@@ -90,6 +90,8 @@ fn captures<'s>(pattern: &str, text: &'s str) -> Option<Vec<&'s str>> {
 
 #[cfg(test)]
 mod tests {
+    use hub_core::network::NetworkError;
+
     use super::*;
     use crate::{appearance::Language, console::words::of};
 
@@ -155,6 +157,7 @@ mod tests {
         let sources = [
             include_str!("../../../../hub-core/src/traces/explain/verdict.rs"),
             include_str!("../../../../hub-core/src/traces/explain/checks.rs"),
+            include_str!("../../../../hub-core/src/delivery/status_reasons.rs"),
         ];
         let all: Vec<String> = sources.into_iter().flat_map(literals).collect();
         assert!(all.len() > 80, "{all:#?}");
@@ -172,6 +175,21 @@ mod tests {
                     || translation.contains(&format!("[{number}]"));
                 assert!(is_used || pattern.ends_with("{}."), "{pattern} loses {number}");
             }
+        }
+    }
+
+    #[test]
+    fn failures_of_the_network_are_translated() {
+        let told = || "said".to_owned();
+        for error in [
+            NetworkError::LoginExpired(told()),
+            NetworkError::Throttled { message: told(), retry_after: None },
+            NetworkError::Refused { code: -9, message: told() },
+            NetworkError::Unreachable(told()),
+        ] {
+            let page = shown(&error.to_string());
+            assert!(!page.starts_with("<span lang=\"en\">"), "{page}");
+            assert!(page.contains("<span lang=\"en\"><bdi>said</bdi></span>"), "{page}");
         }
     }
 }

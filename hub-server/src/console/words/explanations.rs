@@ -183,6 +183,23 @@ pub(super) static ZH: &[(&str, &str)] = &[
         "在对方再次来信之前，聊天网络拒绝发送：{0}",
     ),
     ("the network requires a new login", "聊天网络要求重新登录"),
+    // The status of a bot.
+    (
+        "the network answers polls at once and with nothing; the login may have lapsed",
+        "聊天网络总是立即返回空结果，登录可能已失效",
+    ),
+    (
+        "the network accepts messages without ids; people may not see them",
+        "聊天网络接收消息但不返回 ID，对方可能看不到",
+    ),
+    ("the network does not respond to polls", "聊天网络没有响应轮询"),
+    ("the network reports an expired login; verifying", "聊天网络报告登录已过期，正在确认"),
+    ("{}; bind the bot again", "{0}；请重新绑定机器人"),
+    ("session timeout (code {})", "会话超时（代码 [0]）"),
+    ("the network requires a new login: {}", "聊天网络要求重新登录：{0}"),
+    ("the network throttles: {}", "聊天网络限制了频率：{0}"),
+    ("the network refused: {} (code {})", "聊天网络拒绝：{0}（代码 [1]）"),
+    ("no usable response from the network: {}", "聊天网络没有返回有效的响应：{0}"),
     ("this hub does not serve the network {}", "服务器不支持网络 [0]"),
     // Remedies.
     ("{} Then replay the message: {}.", "{0}然后重放消息：[1]。"),
