@@ -17,6 +17,7 @@ mod matrix;
 mod mcp;
 mod operation;
 mod parents;
+mod paths;
 mod stage;
 mod table;
 
