@@ -19,9 +19,9 @@ pub const BASIC: &str = "team:the proxy's own";
 /// The program that is the proxy.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// The nginx of Debian's packages.
+    /// The nginx of Debian's packages; for http.
     Nginx,
-    /// Caddy, as PyPI has it.
+    /// Caddy, as PyPI has it; for http and https.
     Caddy,
 }
 
@@ -47,7 +47,10 @@ impl ReverseProxy {
             std::fs::write(folder.path().join("key.pem"), pair.serialize_pem()).unwrap();
         }
         let process = match kind {
-            Kind::Nginx => nginx(folder.path(), scheme, host, path, hub)?,
+            Kind::Nginx => {
+                assert_eq!(scheme, "http", "only Caddy ends TLS");
+                nginx(folder.path(), host, path, hub)?
+            }
             Kind::Caddy => caddy(folder.path(), scheme, host, path, hub)?,
         };
         let port: u16 = port_of(host).parse().unwrap();
@@ -63,18 +66,12 @@ fn port_of(host: &str) -> &str {
 /// Of the paths below the hub, those that programs call.
 const OPEN: [&str; 2] = ["ilink/", "api/v1/"];
 
-fn nginx(folder: &Path, scheme: &str, host: &str, path: &str, hub: u16) -> Option<Process> {
+fn nginx(folder: &Path, host: &str, path: &str, hub: u16) -> Option<Process> {
     let program = installed::nginx()?;
     let place = folder.display();
     let (user, password) = BASIC.split_once(':').unwrap();
     std::fs::write(folder.join("passwords"), format!("{user}:{{PLAIN}}{password}\n")).unwrap();
     let port = port_of(host);
-    let tls = if scheme == "https" {
-        format!("ssl_certificate {place}/certificate.pem; ssl_certificate_key {place}/key.pem;")
-    } else {
-        String::new()
-    };
-    let ssl = if scheme == "https" { " ssl" } else { "" };
     let location = |below: &str, auth: &str| {
         format!(
             "location /{path}/{below} {{ auth_basic {auth}; proxy_pass http://127.0.0.1:{hub}/{below}; }}\n"
@@ -98,8 +95,7 @@ http {{
     scgi_temp_path {place}/scgi;
     map $http_upgrade $connection_upgrade {{ default upgrade; "" ""; }}
     server {{
-        listen 127.0.0.1:{port}{ssl};
-        {tls}
+        listen 127.0.0.1:{port};
         auth_basic_user_file {place}/passwords;
         client_max_body_size 64m;
         proxy_http_version 1.1;
