@@ -16,7 +16,7 @@ pub enum Exit {
     Failed = 1,
     Usage = 2,
     Partial = 3,
-    /// Not signed in, or not allowed.
+    /// Not signed in, or not allowed, also by the operating system.
     Denied = 4,
     NotFound = 5,
     /// A conflict, or an invalid input file.
@@ -166,7 +166,11 @@ impl Failure {
 
     /// The text: message, invalid fields, causes and hint.
     pub fn to_text(&self) -> String {
-        let mut lines = vec![format!("error[{}]: {}", self.code, self.message)];
+        // A signal of the user is no error.
+        let mut lines = vec![match self.exit {
+            Exit::Interrupted => self.message.clone(),
+            _ => format!("error[{}]: {}", self.code, self.message),
+        }];
         // The first field is the message already.
         lines.extend(
             self.refusal.details.iter().skip(1).map(|(field, reason)| format!("  also: {field} {reason}")),
@@ -189,11 +193,7 @@ impl From<Error> for Failure {
         failure.refusal.details =
             details.map(|detail| (detail.field.to_string(), detail.reason.to_string())).collect();
         failure.hint = error.hint().map(str::to_owned);
-        let mut source = std::error::Error::source(&error);
-        while let Some(cause) = source {
-            failure.causes.push(cause.to_string());
-            source = cause.source();
-        }
+        failure.causes = error.causes();
         failure
     }
 }

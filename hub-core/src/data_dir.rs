@@ -90,13 +90,13 @@ pub fn create_key(path: &Path, random: &Random) -> Result<[u8; 32]> {
 /// As [`load_key`].
 pub(crate) fn store_key(path: &Path, key: &[u8; 32]) -> Result<[u8; 32]> {
     if let Some(folder) = path.parent() {
-        private_files::create_folder(folder).map_err(|error| unusable(folder, error))?;
+        private_files::create_folder(folder).map_err(|error| inaccessible(folder, &error))?;
     }
     let text = Zeroizing::new(HEXLOWER.encode(key));
     match private_files::create_new(path, text.as_bytes()) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(unusable(path, error)),
+        Err(error) => return Err(inaccessible(path, &error)),
     }
     read_key(path)
 }
@@ -106,8 +106,9 @@ pub(crate) fn store_key(path: &Path, key: &[u8; 32]) -> Result<[u8; 32]> {
 /// # Errors
 /// As [`load_key`].
 pub fn read_key(path: &Path) -> Result<[u8; 32]> {
-    private_files::check_key_file(path).map_err(|error| unusable(path, error))?;
-    let text = Secret::new(std::fs::read_to_string(path).map_err(|error| unusable(path, error))?);
+    let inaccessible = |error: io::Error| inaccessible(path, &error);
+    private_files::check_key_file(path).map_err(inaccessible)?;
+    let text = Secret::new(std::fs::read_to_string(path).map_err(inaccessible)?);
     parse_key(&text).map_err(|error| unusable(path, error.message()))
 }
 
@@ -141,6 +142,10 @@ pub fn free_bytes(folder: &Path) -> io::Result<u64> {
         let _ = folder;
         Err(io::ErrorKind::Unsupported.into())
     }
+}
+
+fn inaccessible(path: &Path, error: &io::Error) -> Error {
+    private_files::refusal(path, error).unwrap_or_else(|| unusable(path, error))
 }
 
 fn unusable(path: &Path, reason: impl std::fmt::Display) -> Error {

@@ -186,6 +186,28 @@ impl Error {
         self.0.reason
     }
 
+    /// The causes, outermost first, for the operator. An error that repeats its own cause is followed by nothing new: the
+    /// repetition is left out.
+    pub fn causes(&self) -> Vec<String> {
+        let sources = std::iter::successors(std::error::Error::source(self), |error| error.source());
+        let mut causes: Vec<String> = Vec::new();
+        for cause in sources.map(ToString::to_string) {
+            if causes.last().is_none_or(|said| !said.ends_with(&cause)) {
+                causes.push(cause);
+            }
+        }
+        causes
+    }
+
+    /// The message and the causes in one line, for the operator.
+    pub fn chain(&self) -> String {
+        let causes = self.causes();
+        std::iter::once(self.message())
+            .chain(causes.iter().map(String::as_str))
+            .collect::<Vec<_>>()
+            .join(": ")
+    }
+
     /// Whether the same call may succeed later without a change by the caller.
     pub fn is_retryable(&self) -> bool {
         matches!(self.code(), ErrorCode::RateLimited | ErrorCode::Unavailable | ErrorCode::UpstreamError)
@@ -259,5 +281,17 @@ mod tests {
             ["b", "webhook.url"]
         );
         assert_eq!(error.to_string(), "INVALID_PARAMS: b must be set");
+    }
+
+    #[test]
+    fn a_cause_that_repeats_its_own_cause_is_listed_once() {
+        let malformed = || std::io::Error::other("disk image is malformed");
+        let inner = Error::new(ErrorCode::Unavailable, "from the database: disk image is malformed")
+            .with_source(malformed());
+        let error = Error::internal(inner);
+        assert_eq!(error.causes(), ["UNAVAILABLE: from the database: disk image is malformed"]);
+        assert_eq!(error.chain(), "internal error: UNAVAILABLE: from the database: disk image is malformed");
+        let other = Error::conflict("no").with_source(malformed());
+        assert_eq!(other.chain(), "no: disk image is malformed");
     }
 }

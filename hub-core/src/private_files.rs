@@ -1,14 +1,16 @@
 //! Files that only their owner may read: databases, keys, setup links.
 
 use std::{
-    fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError},
+    fs::{DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError},
     io::{self, Write},
     ops::Deref,
     path::Path,
 };
 
 #[cfg(unix)]
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+
+use crate::error::{Error, ErrorCode};
 
 /// Makes a folder with mode 0700, and its parents.
 pub fn create_folder(path: &Path) -> io::Result<()> {
@@ -93,6 +95,29 @@ pub fn check_key_file(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Explains that the operating system refuses access to a path: names the file or directory that refuses, and its
+/// owner. `None` for other errors.
+pub fn refusal(path: &Path, error: &io::Error) -> Option<Error> {
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return None;
+    }
+    // What cannot be seen, or does not exist, is refused by a directory above it.
+    let found = path.ancestors().find_map(|part| Some((part, part.symlink_metadata().ok()?)));
+    let (refusing, owner) = match &found {
+        Some((part, metadata)) => (*part, owner(metadata)),
+        None => (path, String::new()),
+    };
+    let message = format!("{}: permission denied{owner}", refusing.display());
+    Some(Error::new(ErrorCode::Forbidden, message).with_hint("run this as the user that owns it"))
+}
+
+fn owner(metadata: &Metadata) -> String {
+    #[cfg(unix)]
+    return format!("; it belongs to the user with the id {}", metadata.uid());
+    #[cfg(not(unix))]
+    return String::new();
+}
+
 fn others_may_read(permissions: &Permissions) -> bool {
     #[cfg(unix)]
     return permissions.mode() & 0o077 != 0;
@@ -115,5 +140,22 @@ mod tests {
         drop(locked);
         assert!(lock(&path).unwrap().is_some());
         drop(inherited);
+    }
+
+    #[test]
+    fn a_refusal_names_what_refuses_and_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let below = folder.path().join("no/such/file");
+        let refused = refusal(&below, &denied).unwrap();
+        assert_eq!(refused.code(), ErrorCode::Forbidden);
+        let named = format!("{}: permission denied", folder.path().display());
+        assert!(refused.message().starts_with(&named), "{refused}");
+        #[cfg(unix)]
+        {
+            let owner = folder.path().metadata().unwrap().uid();
+            assert!(refused.message().ends_with(&format!("the user with the id {owner}")), "{refused}");
+        }
+        assert!(refusal(&below, &io::ErrorKind::NotFound.into()).is_none());
     }
 }

@@ -251,7 +251,7 @@ impl<E: Endpoint> Edge<E> {
         let inner = error.inner();
         if inner.code() == ErrorCode::Internal {
             let operation = operation.map_or("-", |operation| operation.0);
-            tracing::error!(operation, request_id = id, cause = %causes(inner), "internal error");
+            tracing::error!(operation, request_id = id, cause = %inner.chain(), "internal error");
         }
         let mut response = match look {
             Some(look) => console::refusals::page(look, inner, id, self.routes.template(path).is_some()),
@@ -273,16 +273,4 @@ impl<E: Endpoint> Edge<E> {
         response.set_data(Refusal::new(error.into_inner()));
         response
     }
-}
-
-/// The chain of causes in one line.
-fn causes(error: &Error) -> String {
-    let mut text = error.message().to_owned();
-    let mut cause = std::error::Error::source(error);
-    while let Some(current) = cause {
-        text.push_str(": ");
-        text.push_str(&current.to_string());
-        cause = current.source();
-    }
-    text
 }

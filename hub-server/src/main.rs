@@ -186,12 +186,7 @@ struct Failure {
 
 impl From<hub_core::Error> for Failure {
     fn from(error: hub_core::Error) -> Self {
-        let mut message = error.message().to_owned();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(current) = cause {
-            message = format!("{message}: {current}");
-            cause = current.source();
-        }
+        let mut message = error.chain();
         if let Some(hint) = error.hint() {
             message = format!("{message}\nhint: {hint}");
         }

@@ -1,6 +1,6 @@
 use clap::Args;
 
-use super::{Ends, Fields, LocalArgs};
+use super::{Ends, Fields, LocalArgs, values::http_url};
 
 /// Check the setup of a hub, and suggest fixes
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ pub struct DoctorArgs {
     #[arg(long, conflicts_with = "server")]
     pub offline: bool,
     /// The running server [default: the public URL, else the listen address]
-    #[arg(long, env = "HUB_SERVER", value_name = "URL")]
+    #[arg(long, env = "HUB_SERVER", value_name = "URL", value_parser = http_url)]
     pub server: Option<url::Url>,
     #[command(flatten)]
     pub local: LocalArgs,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::ProfileArgs;
+use super::{ProfileArgs, values::http_url};
 
 /// The hub: a data folder or a database.
 #[derive(Debug, Clone, Args)]
@@ -24,7 +24,7 @@ pub struct LocalArgs {
 pub struct HubArgs {
     /// Server to use, with the API key of the profile signed in to it, or with HUB_TOKEN [default: the server of the
     /// active profile, unless a folder or a database is named]
-    #[arg(long, env = "HUB_SERVER", value_name = "URL")]
+    #[arg(long, env = "HUB_SERVER", value_name = "URL", value_parser = http_url)]
     pub server: Option<url::Url>,
     #[command(flatten)]
     pub profile: ProfileArgs,

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use clap::Args;
 use url::Url;
 
-use super::{Ends, Fields, HubArgs};
+use super::{Ends, Fields, HubArgs, values::http_url};
 
 /// Forward a bot's or a channel's messages to a local URL
 ///
@@ -19,7 +19,7 @@ Every listener of a bot or channel receives each message. Of several listeners w
 )]
 pub struct ListenArgs {
     /// URL to post messages to
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = http_url)]
     pub forward_to: Url,
     /// Bot whose messages are forwarded through a temporary channel
     #[arg(long, value_name = "BOT")]

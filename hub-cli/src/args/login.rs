@@ -1,7 +1,7 @@
 use clap::{Args, Subcommand};
 use url::Url;
 
-use super::{Confirm, Ends, Fields};
+use super::{Confirm, Ends, Fields, values::http_url};
 
 /// The default server.
 pub const DEFAULT_SERVER: &str = "http://localhost:9800";
@@ -20,7 +20,7 @@ pub const DEFAULT_SERVER: &str = "http://localhost:9800";
 )]
 pub struct LoginArgs {
     /// Address of the hub
-    #[arg(long, env = "HUB_SERVER", value_name = "URL", default_value = DEFAULT_SERVER)]
+    #[arg(long, env = "HUB_SERVER", value_name = "URL", default_value = DEFAULT_SERVER, value_parser = http_url)]
     pub server: Url,
     /// Read an API key from stdin instead
     #[arg(long, conflicts_with_all = ["qr", "code"])]

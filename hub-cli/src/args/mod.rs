@@ -221,7 +221,7 @@ impl Cli {
         let wanted = std::env::var("HUB_FORMAT").ok().filter(|wanted| !wanted.is_empty());
         let json =
             wanted.as_deref().is_some_and(|wanted| wanted != "text") || arguments.iter().any(requests_json);
-        let refused = |error| Refused { error, json };
+        let refused = |error| Refused { error: without_tip(error), json };
         let cli = Self::parse_from_all(&arguments).map_err(refused)?;
         let global = &cli.global;
         let flags = global.jsonl.as_deref().or(global.json.as_deref()).or(global.jq.as_ref().map(|_| ""));
@@ -355,6 +355,20 @@ impl Refused {
             ExitCode::from(u8::try_from(self.error.exit_code()).unwrap_or(2))
         }
     }
+}
+
+/// The error without the tip to pass an unknown flag as a value, which is right only for words with a dash that are no
+/// flags, such as the text of a message.
+fn without_tip(mut error: clap::Error) -> clap::Error {
+    let is_flag = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(unknown))
+        if unknown.strip_prefix("--").is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic())));
+    if is_flag && let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
+        tips.retain(|tip| !tip.to_string().contains("as a value"));
+        if !tips.is_empty() {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        }
+    }
+    error
 }
 
 /// Whether an argument requests JSON, so that a usage error is printed as JSON too.

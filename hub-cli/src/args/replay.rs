@@ -3,7 +3,7 @@ use std::{num::NonZeroU32, path::PathBuf};
 use clap::Args;
 use url::Url;
 
-use super::{Confirm, Ends, Fields, HubArgs, SecretArgs, TraceFilterArgs};
+use super::{Confirm, Ends, Fields, HubArgs, SecretArgs, TraceFilterArgs, values::http_url};
 
 /// Send recorded deliveries again
 ///
@@ -49,7 +49,7 @@ pub struct ReplayArgs {
 #[command(next_help_heading = "Content and target")]
 pub struct ReplayHow {
     /// URL instead of the webhook's
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = http_url)]
     pub to: Option<Url>,
     /// Send the recorded request from this machine; the default with --to
     #[arg(long, conflicts_with_all = ["through_plugins", "resign"])]

@@ -3,7 +3,7 @@ use std::{net::SocketAddr, time::Duration};
 use clap::{Args, Subcommand};
 use url::Url;
 
-use super::{Ends, Fields, LocalArgs};
+use super::{Ends, Fields, LocalArgs, values::http_url};
 
 /// Use the simulated chat network
 #[derive(Debug, Subcommand)]
@@ -78,7 +78,7 @@ pub struct SimAppArgs {
     #[arg(long, env = "HUB_SIM_LISTEN", value_name = "ADDR")]
     pub listen: Option<SocketAddr>,
     /// URL for the app's events; without one it uses the WebSocket, or sets a URL by PUT /mock/config
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = http_url)]
     pub webhook_url: Option<Url>,
     /// Short name and handle of the app [default: test-app]
     #[arg(long, value_name = "SLUG")]
@@ -107,7 +107,7 @@ fn plain_word(text: &str) -> Result<String, String> {
 #[derive(Debug, Clone, Args)]
 pub struct SimTarget {
     /// Address of a running simulator
-    #[arg(long, env = "HUB_SIM_URL", value_name = "URL", default_value = "http://127.0.0.1:9801")]
+    #[arg(long, env = "HUB_SIM_URL", value_name = "URL", default_value = "http://127.0.0.1:9801", value_parser = http_url)]
     pub sim: Url,
 }
 

@@ -45,6 +45,18 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
+/// Checks that a key may be sent to a server.
+///
+/// # Errors
+/// A usage failure for plain `http` beyond this machine.
+pub fn check_transport(server: &Url) -> Result<(), Failure> {
+    if server.scheme() == "https" || is_loopback(server) {
+        return Ok(());
+    }
+    let message = format!("--server {server}: a key is only sent to https, or to this machine");
+    Err(Failure::usage(message))
+}
+
 /// A hub server with a credential.
 #[derive(Debug)]
 pub struct HttpClient {
@@ -59,15 +71,11 @@ impl HttpClient {
     /// A server at an address, called with an API key, or without a credential.
     ///
     /// # Errors
-    /// A usage failure for an address that is no `http` or `https` URL, or plain `http` beyond this machine.
+    /// As [`check_transport`].
     pub fn new(base: &Url, token: Option<Secret>) -> Result<Self, Failure> {
-        let is_here = is_loopback(base);
-        if base.scheme() != "https" && !(base.scheme() == "http" && is_here) {
-            return Err(Failure::usage(format!(
-                "--server {base}: a key is only sent to https, or to this machine"
-            )));
-        }
-        let host = (!is_here && token.is_some()).then(|| base.host_str().unwrap_or_default().to_owned());
+        check_transport(base)?;
+        let host =
+            (!is_loopback(base) && token.is_some()).then(|| base.host_str().unwrap_or_default().to_owned());
         // The operator named the address, so private addresses are allowed.
         let egress = Egress::new(EgressConfig::default())?.trusted();
         Ok(Self { base: base.clone(), token, egress, unannounced: Mutex::new(host) })

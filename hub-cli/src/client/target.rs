@@ -5,6 +5,7 @@ use url::Url;
 
 use crate::{
     args::{DEFAULT_SERVER, HubArgs},
+    client::http_client::check_transport,
     exit::{Exit, Failure},
     profiles::{Profile, Profiles},
 };
@@ -58,10 +59,13 @@ pub fn address(server: Option<&Url>, profile: Option<&str>) -> Result<Url, Failu
 fn of_server(profiles: &Profiles, server: &Url) -> Result<Target, Failure> {
     let in_use = profiles.all.get_key_value(&profiles.current);
     let found = in_use.into_iter().chain(&profiles.all).find(|(_, profile)| profile.server == *server);
-    let (name, found) = found.ok_or_else(|| {
-        Failure::new(Exit::Denied, "UNAUTHORIZED", format!("not signed in to {server}"))
-            .with_hint(format!("hub-cli login --server {server}, or an administrator's API key in HUB_TOKEN"))
-    })?;
+    let Some((name, found)) = found else {
+        // Where no key may be sent, a login is no way out.
+        check_transport(server)?;
+        let hint = format!("hub-cli login --server {server}, or an administrator's API key in HUB_TOKEN");
+        let message = format!("not signed in to {server}");
+        return Err(Failure::new(Exit::Denied, "UNAUTHORIZED", message).with_hint(hint));
+    };
     Ok(of(name, found))
 }
 

@@ -169,6 +169,9 @@ fn exit_8_timed_out_and_130_interrupted() {
     assert!(interrupt.success());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), stdout(&output)), (Some(130), String::new()));
+    // A signal of the user is no error.
+    let told = stderr(&output);
+    assert!(told.trim_end().ends_with("interrupted") && !told.contains("error["), "{told}");
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod plugins;
 mod program;
 mod pty;
 mod rate_limits;
+mod refusals;
 mod replay;
 mod server;
 mod signature;

@@ -190,10 +190,19 @@ pub(super) fn read(
     mut take: impl FnMut(&str, &mut dyn Read) -> Result<()>,
 ) -> Result<Manifest> {
     let mut archive = tar::Archive::new(open(from, passphrase)?);
-    let damaged = |error: io::Error| Error::invalid("backup", format!("cannot be read: {error}"));
-    let (mut found, mut manifest) = (Vec::new(), None);
-    for entry in archive.entries().map_err(damaged)? {
-        let mut entry = entry.map_err(damaged)?;
+    let (mut found, mut manifest) = (Vec::<Member>::new(), None);
+    // The words of `tar` are for its authors: they quote the bytes that are no header.
+    let no_header = |error: io::Error, is_first: bool| match error.kind() {
+        io::ErrorKind::Other | io::ErrorKind::UnexpectedEof if is_first => {
+            Error::invalid("backup", "is not a file that `hub-cli db backup` wrote")
+        }
+        io::ErrorKind::Other | io::ErrorKind::UnexpectedEof => {
+            Error::invalid("backup", "is damaged, or cut off")
+        }
+        _ => Error::invalid("backup", format!("cannot be read: {error}")),
+    };
+    for entry in archive.entries().map_err(|error| no_header(error, true))? {
+        let mut entry = entry.map_err(|error| no_header(error, found.is_empty()))?;
         let name = String::from_utf8(entry.path_bytes().into_owned()).unwrap_or_default();
         if !entry.header().entry_type().is_file() || manifest.is_some() {
             return Err(Error::invalid("backup", format!("holds {name:?}, which no backup does")));
@@ -211,7 +220,10 @@ pub(super) fn read(
         take(&name, &mut hashing)?;
         found.push(hashing.member(name));
     }
-    let manifest = manifest.ok_or_else(|| Error::invalid("backup", "is cut off: its manifest is missing"))?;
+    let manifest = manifest.ok_or_else(|| {
+        let reason = if found.is_empty() { "is empty" } else { "is cut off: its manifest is missing" };
+        Error::invalid("backup", reason)
+    })?;
     if manifest.format > FORMAT {
         return Err(
             Error::invalid("backup", "was created by a newer hub").with_hint("restore it with that one")

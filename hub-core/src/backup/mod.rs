@@ -20,6 +20,7 @@ use crate::{
     data_dir,
     error::{Error, ErrorCode, Result},
     media::MediaConfig,
+    private_files,
     random::Random,
     secret::Sealer,
     store::StoreConfig,
@@ -111,8 +112,10 @@ pub(crate) fn media_path(folder: &Path, id: &str) -> PathBuf {
     folder.join(id.get(id.len().saturating_sub(2)..).unwrap_or_default()).join(id)
 }
 
-fn unusable(path: &Path, error: impl std::fmt::Display) -> Error {
-    Error::new(ErrorCode::Unavailable, format!("{}: {error}", path.display()))
+fn unusable(path: &Path, error: impl Into<io::Error>) -> Error {
+    let error = error.into();
+    let other = || Error::new(ErrorCode::Unavailable, format!("{}: {error}", path.display()));
+    private_files::refusal(path, &error).unwrap_or_else(other)
 }
 
 /// The same path with a suffix after its name.

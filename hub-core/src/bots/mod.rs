@@ -206,7 +206,7 @@ impl<'h> Bots<'h> {
 
 pub(crate) fn login_expired() -> Error {
     Error::conflict("the network requires a new login: bind the bot again")
-        .with_hint("POST /api/bots/bind/start")
+        .with_hint("hub-cli bots bind, or POST /api/bots/bind/start")
 }
 
 /// Whose bot a sender may use: the owner for the `WHERE`, and the channel that speaks.

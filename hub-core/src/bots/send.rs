@@ -369,7 +369,10 @@ mod tests {
             assert_eq!(code(&world, &ann, bot, say(text)).await, ErrorCode::InvalidParams, "{text:?}");
         }
         world.set_status(bot, BotStatus::Expired, None).await;
-        assert_eq!(code(&world, &ann, bot, say("hi")).await, ErrorCode::Conflict);
+        let expired = world.hub.bots().send(&ann, bot, say("hi"), None).await.unwrap_err();
+        assert_eq!(expired.code(), ErrorCode::Conflict);
+        // For people and for programs.
+        assert_eq!(expired.hint(), Some("hub-cli bots bind, or POST /api/bots/bind/start"));
         assert_eq!(world.number("SELECT COUNT(*) FROM messages").await, 0);
     }
 

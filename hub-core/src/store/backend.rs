@@ -210,13 +210,15 @@ impl Backend {
 /// Takes a SQLite file, which need not be there, for this process alone, as long as the answer lives.
 ///
 /// # Errors
-/// `UNAVAILABLE` when another process has it, or the lock next to it cannot be made.
+/// `UNAVAILABLE` when another process has it, or the lock next to it cannot be made; `FORBIDDEN` when the operating
+/// system refuses it.
 pub fn claim_file(database: &Path) -> Result<Locked> {
     let mut path = database.as_os_str().to_owned();
     path.push(".lock");
     let path: &Path = path.as_ref();
     let failed = |error: std::io::Error| {
-        Error::new(ErrorCode::Unavailable, format!("cannot lock {}: {error}", path.display()))
+        let other = || Error::new(ErrorCode::Unavailable, format!("cannot lock {}: {error}", path.display()));
+        private_files::refusal(path, &error).unwrap_or_else(other)
     };
     private_files::lock(path).map_err(failed)?.ok_or_else(|| {
         let taken = Error::new(ErrorCode::Unavailable, "another process works on this database");
@@ -314,8 +316,10 @@ fn create_folder_of(path: &Path) -> Result<()> {
 }
 
 fn cannot_create(path: &Path, error: &std::io::Error) -> Error {
-    Error::new(ErrorCode::Unavailable, format!("cannot create {}: {error}", path.display()))
-        .with_hint("choose another folder with --data-dir")
+    private_files::refusal(path, error).unwrap_or_else(|| {
+        Error::new(ErrorCode::Unavailable, format!("cannot create {}: {error}", path.display()))
+            .with_hint("choose another folder with --data-dir")
+    })
 }
 
 macro_rules! migrations {

@@ -225,7 +225,7 @@ pub(super) async fn run(
             }
             Err(error) if is_fatal(&error) => {
                 signals.writable.store(false, Ordering::Relaxed);
-                tracing::error!(error = %chain(&error), "the storage failed; nothing is acknowledged any more");
+                tracing::error!(error = %error.chain(), "the storage failed; nothing is acknowledged any more");
                 signals.fatal.cancel();
                 return;
             }
@@ -235,7 +235,7 @@ pub(super) async fn run(
                 connections.flush_later();
                 // Told once, however often it is tried: a full disk has no room for a long log.
                 if signals.writable.swap(false, Ordering::Relaxed) {
-                    tracing::warn!(error = %chain(&error), commands, "writes fail; retrying");
+                    tracing::warn!(error = %error.chain(), commands, "writes fail; retrying");
                 }
                 // The database's time, not the hub's: a clock that does not move must not stop the committer.
                 Clock::system().sleep(FAILURE_PAUSE).await;
@@ -417,16 +417,4 @@ async fn close(tx: Tx) {
     if let Err(error) = closed {
         tracing::warn!(%error, "closing the writer's connection failed");
     }
-}
-
-/// The error with its causes, for the log.
-fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

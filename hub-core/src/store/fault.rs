@@ -83,7 +83,7 @@ struct ConstraintViolated(#[source] sqlx::Error);
 
 /// Marks an [`Error`] after which nothing may be acknowledged, see [`is_fatal`].
 #[derive(Debug, thiserror::Error)]
-#[error("storage failed")]
+#[error("the database is damaged, or its disk fails")]
 struct StorageFailed(#[source] sqlx::Error);
 
 /// Turns a database error into ours.
@@ -101,7 +101,8 @@ pub fn classify(error: sqlx::Error) -> Error {
             .with_retry_after(Duration::from_secs(5))
             .with_hint("the disk may be full, or the database read-only for the hub")
             .with_source(error),
-        Fault::Fatal => Error::internal(StorageFailed(error)),
+        Fault::Fatal => Error::internal(StorageFailed(error))
+            .with_hint("keep the database file, check the disk, and restore a backup: hub-cli db restore"),
         Fault::Bug => Error::internal(error),
     }
 }

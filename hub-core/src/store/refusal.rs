@@ -3,12 +3,15 @@
 //! These sentences name hosts, files and users, so they are for logs and for the command line. Once a hub runs, its
 //! callers get those of [`fault`](super::fault).
 
-use std::path::Path;
+use std::{fs::File, path::Path};
 
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use super::{StoreConfig, postgres};
-use crate::error::{Error, ErrorCode};
+use crate::{
+    error::{Error, ErrorCode},
+    private_files,
+};
 
 /// Explains an error of connecting to a database, inspecting it or migrating it. One that is not the database's stays as it
 /// is.
@@ -19,6 +22,13 @@ pub(super) fn explain(config: &StoreConfig, error: Error) -> Error {
         StoreConfig::Sqlite(path) => file_refusal(path, cause),
         StoreConfig::Postgres(url) => server_refusal(&postgres::options(url).ok()?, cause),
     });
+    if let StoreConfig::Sqlite(path) = config
+        && told.is_some()
+        && let Err(refused) = File::open(path)
+        && let Some(refused) = private_files::refusal(path, &refused)
+    {
+        return refused;
+    }
     // Without the error as its source, which the sentence has already.
     match told {
         Some((message, hint)) => Error::new(ErrorCode::Unavailable, message).with_hint(hint),

@@ -10,7 +10,7 @@ use super::{
     batch::execute,
     conn::{Conn, sql},
     direct,
-    fault::classify,
+    fault::{classify, is_fatal},
     postgres,
     refusal::explain,
     sealed::SealedValues,
@@ -158,8 +158,12 @@ impl Upkeep {
     pub async fn integrity(&mut self) -> Result<Vec<String>> {
         let Conn::Sqlite(conn) = &mut self.tx.conn() else { return Ok(Vec::new()) };
         let sql = format!("PRAGMA integrity_check({MOST_FINDINGS})");
-        let lines: Vec<String> =
-            sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(&mut **conn).await.map_err(classify)?;
+        let found = sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(&mut **conn).await.map_err(classify);
+        let lines: Vec<String> = match found {
+            // The check itself ends at some kinds of damage.
+            Err(error) if is_fatal(&error) => error.causes(),
+            found => found?,
+        };
         Ok(lines.into_iter().filter(|line| line != "ok").collect())
     }
 

@@ -8,9 +8,10 @@ use std::{
 use crate::{
     backup::{Home, media_path},
     error::{Error, ErrorCode, Result},
+    private_files,
     random::Random,
     secret::Sealer,
-    store::{SEALED_COLUMNS, Upkeep},
+    store::{SEALED_COLUMNS, Upkeep, fault::is_fatal},
 };
 
 /// Rows of one read.
@@ -55,6 +56,21 @@ pub async fn check(home: &Home, random: &Random) -> Result<Checked> {
     for line in database.integrity().await? {
         checked.find("integrity", line);
     }
+    match check_content(home, random, &mut database, &mut checked).await {
+        // A part of what is damaged, which is found already.
+        Err(error) if is_fatal(&error) && !checked.findings.is_empty() => {}
+        done => done?,
+    }
+    database.close().await?;
+    Ok(checked)
+}
+
+async fn check_content(
+    home: &Home,
+    random: &Random,
+    database: &mut Upkeep,
+    checked: &mut Checked,
+) -> Result<()> {
     for error in database.unreadable_entries().await? {
         let way_out = error.hint().unwrap_or_default();
         checked.find("commit-log", format!("{}; {way_out}", error.message()));
@@ -73,13 +89,12 @@ pub async fn check(home: &Home, random: &Random) -> Result<Checked> {
         )
         .with_hint("check it with the hub that wrote it, or run `hub-cli db migrate`"));
     }
-    secrets(&mut database, &home.sealer(random)?, &mut checked).await?;
+    secrets(database, &home.sealer(random)?, checked).await?;
     if let Some(folder) = home.media_folder() {
-        missing_files(&mut database, folder, &mut checked).await?;
-        loose_files(&mut database, folder, &mut checked).await?;
+        missing_files(database, folder, checked).await?;
+        loose_files(database, folder, checked).await?;
     }
-    database.close().await?;
-    Ok(checked)
+    Ok(())
 }
 
 async fn secrets(database: &mut Upkeep, sealer: &Sealer, checked: &mut Checked) -> Result<()> {
@@ -180,8 +195,10 @@ async fn look_up(
 
 /// What is in a folder; nothing when there is none, or when it is none.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
-    let unreadable =
-        |error: std::io::Error| Error::new(ErrorCode::Unavailable, format!("{}: {error}", folder.display()));
+    let unreadable = |error: std::io::Error| {
+        let other = || Error::new(ErrorCode::Unavailable, format!("{}: {error}", folder.display()));
+        private_files::refusal(folder, &error).unwrap_or_else(other)
+    };
     match std::fs::read_dir(folder) {
         Ok(entries) => {
             entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>().map_err(unreadable)

@@ -140,6 +140,7 @@ fn take_place(key_file: &Path) -> Result<()> {
         File::open(key_file.parent().unwrap_or(Path::new(".")))?.sync_all()
     };
     swap().map_err(|error: std::io::Error| {
-        Error::new(ErrorCode::Unavailable, format!("{}: {error}", key_file.display()))
+        let other = || Error::new(ErrorCode::Unavailable, format!("{}: {error}", key_file.display()));
+        private_files::refusal(key_file, &error).unwrap_or_else(other)
     })
 }

@@ -175,14 +175,23 @@ async fn next_recording(
         if line.trim().is_empty() {
             continue;
         }
-        let recording: Recording = serde_json::from_str(&line).map_err(|error| {
-            Failure::file(&place, format!("is not a recording of `traces export`: {error}"))
+        let recording: Recording = serde_json::from_str(line.trim_end()).map_err(|error| {
+            Failure::file(&place, format!("is not a recording of `traces export`: {}", reason(&error)))
         })?;
         if skip.passes(recording.trace.trace_id) && filter.fits(&recording) {
             return Ok(Some(recording));
         }
     }
     skip.found().map(|()| None)
+}
+
+/// The reason without the number of the line: to the parser, every line is the first one.
+fn reason(error: &serde_json::Error) -> String {
+    let (text, column) = (error.to_string(), error.column());
+    match text.strip_suffix(&format!(" at line {} column {column}", error.line())) {
+        Some(reason) => format!("{reason} at column {column}"),
+        None => text,
+    }
 }
 
 /// A selection of the recordings of a file.
