@@ -11,8 +11,8 @@ use crate::{
     secret::Secret,
 };
 
-/// The mask of a secret.
-pub const MASK: &str = "***";
+pub use crate::secret::MASK;
+
 /// Most of a body that is kept, in bytes.
 pub const MAX_BODY: usize = 64 * 1024;
 /// Most of a header's value that is kept, in bytes.

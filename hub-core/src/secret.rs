@@ -20,6 +20,9 @@ use crate::{
 
 pub mod authorization;
 
+/// The mask of a secret. Where a response shows masks, a value with this prefix in a request keeps the stored secret.
+pub const MASK: &str = "***";
+
 /// A text that must not be seen: no `Display`, no `Serialize`, `Debug` shows stars, wiped when dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
@@ -40,11 +43,16 @@ impl Secret {
         let chars: Vec<char> = self.0.chars().collect();
         if chars.len() < 12 { String::new() } else { chars[chars.len() - 4..].iter().collect() }
     }
+
+    /// The [mask](MASK) with the [last four characters](Self::last4).
+    pub fn masked(&self) -> String {
+        [MASK, &self.last4()].concat()
+    }
 }
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
+        f.write_str(MASK)
     }
 }
 
@@ -377,6 +385,8 @@ mod tests {
         assert_eq!(parse_token(TokenKind::ChannelKey, "hubc_"), None);
         assert_eq!(format!("{token:?}"), "***");
         assert_eq!(token.last4().len(), 4);
+        assert_eq!(token.masked(), format!("***{}", token.last4()));
+        assert_eq!(Secret::from("too short").masked(), "***");
     }
 
     #[test]

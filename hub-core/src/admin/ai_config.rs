@@ -15,14 +15,11 @@ use crate::{
     egress::Egress,
     error::{Error, Problems, Result},
     model::{audit::Action, sinks::Change},
-    secret::{Sealer, Secret},
+    secret::{MASK, Sealer, Secret},
     store::ai::AiConfigRow,
     text::is_within,
     time::Timestamp,
 };
-
-/// The mask of a key. A value with this prefix is never a key.
-pub const MASK: &str = "***";
 
 const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 const DEFAULT_MODEL: &str = "gpt-4o-mini";
@@ -31,8 +28,6 @@ const MAX_MODELS: usize = 100;
 const MAX_PROMPT: usize = 32 * 1024;
 const MAX_TOKENS: u32 = 131_072;
 const MAX_KEY: usize = 4096;
-/// A shorter key shows nothing of itself.
-const MIN_SHOWN: usize = 12;
 /// Where the key is sealed for.
 const KEY_PLACE: &str = "ai_config.api_key";
 
@@ -316,13 +311,8 @@ impl<'h> AiConfigs<'h> {
         };
         let updated_at = Some(row.updated_at);
         let GlobalAi { settings, api_key } = GlobalAi::open(row, &self.ctx.sealer)?;
-        Ok(AiConfig { settings, api_key: api_key.as_ref().map(masked), updated_at })
+        Ok(AiConfig { settings, api_key: api_key.as_ref().map(Secret::masked), updated_at })
     }
-}
-
-/// What is shown of a key.
-fn masked(key: &Secret) -> String {
-    if key.expose().len() < MIN_SHOWN { MASK.to_owned() } else { format!("{MASK}{}", key.last4()) }
 }
 
 #[cfg(test)]

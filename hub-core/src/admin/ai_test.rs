@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::ai_config::MASK;
 use crate::{
     ai::{self, AiFault, Dialects, Endpoint, Limits, Message, Prompt, Role, Usage},
     egress::Egress,
+    secret::MASK,
     time::Clock,
 };
 
