@@ -21,7 +21,7 @@ async fn app(stage: &Stage, name: &str, scopes: &[&str]) -> (AppId, String) {
     let scopes = Some(scopes.iter().map(|word| (*word).to_owned()).collect());
     let rest = AppPatch { scopes, ..AppPatch::default() };
     let made = apps.create(owner, NewApp { name: name.to_owned(), slug: None, rest }, None).await.unwrap();
-    let new = NewInstallation { app_id: made.app.id, scopes: None, handle: None };
+    let new = NewInstallation { app_id: made.app.id, scopes: None, handle: None, config: None };
     let installed = apps.install(owner, stage.bot.id, new, None).await.unwrap();
     let Install::Done(installed) = installed else { panic!("{installed:?}") };
     (made.app.id, installed.app_token.expose().to_owned())

@@ -141,17 +141,15 @@ async fn a_database_is_copied_before_it_is_migrated_and_only_when_it_may_be() {
     // What the newest migration made is taken back: a database of the release before.
     let options = SqliteConnectOptions::new().filename(folder.path().join("hub.db"));
     let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
-    let taken_back = "DELETE FROM _sqlx_migrations WHERE version = 29;
-        ALTER TABLE nodes DROP COLUMN name; ALTER TABLE nodes DROP COLUMN networks;
-        ALTER TABLE bots ADD COLUMN lease_name TEXT;
-        DROP INDEX bots_by_lease; CREATE INDEX bots_by_lease ON bots (lease_owner, lease_fence, id)";
+    let taken_back = "DELETE FROM _sqlx_migrations WHERE version = 30;
+        ALTER TABLE app_installations DROP COLUMN config";
     sqlx::raw_sql(taken_back).execute(&mut connection).await.unwrap();
     let before: i64 = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations")
         .fetch_one(&mut connection)
         .await
         .unwrap();
     connection.close().await.unwrap();
-    assert_eq!(newest, 29, "take back what the new migration made instead");
+    assert_eq!(newest, 30, "take back what the new migration made instead");
 
     let pending = succeed(folder.path(), &["db", "migrate", "--dry-run"]);
     assert_eq!(pending["items"][0]["version"], newest);

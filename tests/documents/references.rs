@@ -185,7 +185,7 @@ async fn the_page_shows_what_an_app_gets() {
     };
     let new = NewApp { name: "Clerk".to_owned(), slug: None, rest };
     let app = hub.hub().apps().create(&ada, new, None).await.unwrap().app;
-    let new = NewInstallation { app_id: app.id, scopes: None, handle: None };
+    let new = NewInstallation { app_id: app.id, scopes: None, handle: None, config: None };
     hub.hub().apps().install(&ada, bot.id, new, None).await.unwrap();
     hub.say(&bot, "hello");
     let is_message = |request: &http::Request<bytes::Bytes>| {

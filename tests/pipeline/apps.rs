@@ -105,7 +105,7 @@ impl Scene {
     }
 
     async fn install(&self, app_id: AppId) {
-        let new = NewInstallation { app_id, scopes: None, handle: None };
+        let new = NewInstallation { app_id, scopes: None, handle: None, config: None };
         let installed = self.hub.hub().apps().install(&self.ada, self.bot.id, new, None).await.unwrap();
         assert!(matches!(installed, Install::Done(_)));
     }

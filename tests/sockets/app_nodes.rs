@@ -82,7 +82,7 @@ async fn an_app_receives_events_on_the_node_of_its_socket() {
     };
     let new = NewApp { name: "Weather".to_owned(), slug: None, rest };
     let app = first.hub().apps().create(&ada, new, None).await.unwrap().app;
-    let new = NewInstallation { app_id: app.id, scopes: None, handle: None };
+    let new = NewInstallation { app_id: app.id, scopes: None, handle: None, config: None };
     let Install::Done(installed) = first.hub().apps().install(&ada, bot.id, new, None).await.unwrap() else {
         panic!("the app has no page of its own");
     };

@@ -25,7 +25,8 @@ pub const WS: &str = "/bot/v1/ws";
 pub const APP_WS: &str = "/bot/v1/app/ws";
 
 /// Everything that an app may be granted.
-pub const ALL: [&str; 5] = ["message:read", "message:write", "contact:read", "bot:read", "tools:write"];
+pub const ALL: [&str; 6] =
+    ["message:read", "message:write", "contact:read", "bot:read", "tools:write", "config:read"];
 
 /// An app without a webhook, on the stage's bot.
 pub struct Scene {
@@ -163,7 +164,7 @@ pub async fn make(stage: &Stage, name: &str, events: &[&str], scopes: &[&str]) -
 }
 
 pub async fn install(stage: &Stage, bot: BotId, app_id: AppId) -> (Installation, String) {
-    let new = NewInstallation { app_id, scopes: None, handle: None };
+    let new = NewInstallation { app_id, scopes: None, handle: None, config: None };
     let installed = stage.world.hub.apps().install(&stage.world.owner, bot, new, None).await.unwrap();
     let Install::Done(installed) = installed else { panic!("the app has no setup page") };
     (installed.installation, installed.app_token.expose().to_owned())

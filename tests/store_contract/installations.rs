@@ -1,10 +1,10 @@
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use hub_core::{
-    apps::{App, AppScopes, AppTool, Installation, NewToken},
+    apps::{App, AppScopes, AppTool, Installation, InstallationRecord, NewToken},
     id::{AppId, BotId, InstallationId},
     page::PageRequest,
-    secret::TokenHash,
+    secret::{Sealed, TokenHash},
     store::fault::is_constraint,
 };
 
@@ -21,6 +21,7 @@ contract!("installations": {
     a_token_authenticates_its_installation_while_all_owners_are_active => [find_by_token],
     an_app_acts_on_the_bots_that_have_it => [find_of_app],
     an_installation_has_tools_of_its_own => [set_tools],
+    a_configuration_is_stored_sealed_and_removed => [config, set_config],
     a_token_is_ended_while_it_is_the_current_one => [end_token],
     handles_are_taken_per_bot => [has_handle],
     apps_that_are_switched_on_are_loaded_with_their_commands => [runtimes],
@@ -47,10 +48,15 @@ fn installation(db: &Db, app_id: AppId, bot_id: BotId, handle: &str) -> Installa
         handle: handle.to_owned(),
         scopes: AppScopes::parse(["bot:read"]).unwrap(),
         tools: Vec::new(),
+        config: BTreeMap::new(),
         enabled: true,
         token_last4: "toke".to_owned(),
         created_at: START,
     }
+}
+
+fn stored(installation: Installation) -> InstallationRecord {
+    InstallationRecord { installation, config: None }
 }
 
 /// Puts an app onto a bot under its own name.
@@ -66,8 +72,8 @@ async fn an_app_is_put_onto_a_bot_once(db: &Db) {
     let (bot, other) = (db.bot(ada).await, db.bot(ada).await);
     let (weather, news) = (add(db, app(db, bob, "weather")).await, add(db, app(db, bob, "news")).await);
     let new = installation(db, weather, bot, "weather");
-    let (stored, first) = (new.clone(), token("token", None));
-    commit!(db, |tx| tx.installations().insert(&new, &first).await).unwrap();
+    let (inserted, first) = (new.clone(), token("token", None));
+    commit!(db, |tx| tx.installations().insert(&inserted, &first).await).unwrap();
     let insert = async |new: Installation, token: NewToken| {
         commit!(db, |tx| tx.installations().insert(&new, &token).await).map_err(|error| is_constraint(&error))
     };
@@ -78,7 +84,7 @@ async fn an_app_is_put_onto_a_bot_once(db: &Db) {
     assert_eq!(insert(installation(db, weather, other, "weather"), token("b", None)).await, Ok(()));
     let mut read = db.store.read().await.unwrap();
     assert_eq!(read.installations().count(bot).await.unwrap(), 1);
-    assert_eq!(read.installations().find(scope(ada), bot, weather).await.unwrap(), Some(stored));
+    assert_eq!(read.installations().find(scope(ada), bot, weather).await.unwrap(), Some(stored(new)));
     assert!(read.installations().find(scope(ada), bot, news).await.unwrap().is_none());
     assert!(read.installations().find(scope(bob), bot, weather).await.unwrap().is_none());
     assert!(read.installations().find(everything(), bot, weather).await.unwrap().is_some());
@@ -95,11 +101,11 @@ async fn a_bots_apps_are_listed_newest_first(db: &Db) {
     }
     let mut read = db.store.read().await.unwrap();
     let all = read.installations().page(bot, &PageRequest::default()).await.unwrap();
-    assert_eq!(all.iter().map(|row| row.id).collect::<Vec<_>>(), [made[2], made[1], made[0]]);
+    assert_eq!(all.iter().map(|row| row.installation.id).collect::<Vec<_>>(), [made[2], made[1], made[0]]);
     let cursor = hub_core::page::encode("apps", &made[2].to_string());
     let page = PageRequest::parse("apps", Some(1), Some(&cursor)).unwrap();
     let rest = read.installations().page(bot, &page).await.unwrap();
-    assert_eq!(rest.iter().map(|row| row.id).collect::<Vec<_>>(), [made[1], made[0]]);
+    assert_eq!(rest.iter().map(|row| row.installation.id).collect::<Vec<_>>(), [made[1], made[0]]);
 }
 
 async fn an_installation_is_changed_and_taken_off(db: &Db) {
@@ -116,7 +122,7 @@ async fn an_installation_is_changed_and_taken_off(db: &Db) {
         let mut read = db.store.read().await.unwrap();
         read.installations().find(everything(), bot, weather).await.unwrap()
     };
-    let changed = found().await.unwrap();
+    let changed = found().await.unwrap().installation;
     assert_eq!((&*changed.handle, changed.scopes, changed.enabled), ("sky", scopes, false));
     commit!(db, |tx| tx.installations().delete(id).await).unwrap();
     assert!(found().await.is_none());
@@ -210,7 +216,27 @@ async fn an_installation_has_tools_of_its_own(db: &Db) {
     commit!(db, |tx| tx.installations().set_tools(id, &tools, START).await).unwrap();
     let mut read = db.store.read().await.unwrap();
     let found = read.installations().find(everything(), bot, weather).await.unwrap().unwrap();
-    assert_eq!(found.tools, wanted);
+    assert_eq!(found.installation.tools, wanted);
+}
+
+async fn a_configuration_is_stored_sealed_and_removed(db: &Db) {
+    let ada = db.user("ada").await;
+    let bot = db.bot(ada).await;
+    let (weather, news) = (add(db, app(db, ada, "weather")).await, add(db, app(db, ada, "news")).await);
+    let id = install(db, weather, bot, "weather").await;
+    let other = install(db, news, bot, "news").await;
+    for text in [Some("first"), Some("second"), None] {
+        let config = text.map(|text| Sealed::from(text.to_owned()));
+        let wanted = config.clone();
+        commit!(db, |tx| tx.installations().set_config(id, config.as_ref(), START).await).unwrap();
+        let mut read = db.store.read().await.unwrap();
+        assert_eq!(read.installations().config(id).await.unwrap(), wanted);
+        let found = read.installations().find(everything(), bot, weather).await.unwrap().unwrap();
+        assert_eq!(found.config, wanted);
+        let all = read.installations().page(bot, &PageRequest::default()).await.unwrap();
+        assert_eq!((&all[0].config, &all[1].config), (&None, &wanted));
+        assert_eq!(read.installations().config(other).await.unwrap(), None);
+    }
 }
 
 async fn a_token_is_ended_while_it_is_the_current_one(db: &Db) {

@@ -23,6 +23,8 @@ words! {
         BotRead = "bot:read",
         /// Changes the tools that the app offers.
         ToolsWrite = "tools:write",
+        /// Reads the configuration that the bot's owner set for the app.
+        ConfigRead = "config:read",
     }
 }
 
@@ -35,6 +37,7 @@ impl AppScope {
             Self::ContactRead => "see the contacts of this bot",
             Self::BotRead => "see this bot's name and status",
             Self::ToolsWrite => "change the commands and tools it offers here",
+            Self::ConfigRead => "read the configuration that you set for it here",
         }
     }
 
@@ -139,7 +142,7 @@ mod tests {
     #[test]
     fn sets_are_read_written_and_compared() {
         let all = AppScopes::parse(AppScope::ALL.map(AppScope::as_str)).unwrap();
-        assert_eq!(all.iter().count(), 5);
+        assert_eq!(all.iter().count(), 6);
         let some = AppScopes::parse(["bot:read", "message:write", "bot:read"]).unwrap();
         assert_eq!(some.to_string(), "message:write bot:read");
         assert_eq!(serde_json::to_string(&some).unwrap(), r#"["message:write","bot:read"]"#);

@@ -2,7 +2,7 @@
 
 use futures_util::FutureExt;
 
-use super::{AppScope, AppTool, Apps, everybody, not_found, tool};
+use super::{AppConfig, AppScope, AppTool, Apps, everybody, not_found, tool};
 use crate::{
     access::{Actor, AppActor, Role, UserActor},
     bots::{Bot, Bots, Contact},
@@ -35,6 +35,17 @@ impl Apps<'_> {
         let app = actor.app()?;
         app.scopes.require(AppScope::BotRead)?;
         Bots::new(self.ctx).get(&owner(app), app.bot_id).await
+    }
+
+    /// Returns the configuration that the bot's owner set for the app; empty if none is set.
+    ///
+    /// # Errors
+    /// `FORBIDDEN` unless the caller is an app with the scope `config:read`.
+    pub async fn config(&self, actor: &Actor) -> Result<AppConfig> {
+        let app = actor.app()?;
+        app.scopes.require(AppScope::ConfigRead)?;
+        let sealed = self.ctx.store.read().await?.installations().config(app.installation_id).await?;
+        AppConfig::open(&self.ctx.sealer, app.installation_id, sealed.as_ref())
     }
 
     /// Replaces the tools that the app has on its bot alone; answers how many there are.

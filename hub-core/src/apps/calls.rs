@@ -39,7 +39,7 @@ impl Apps<'_> {
     ) -> Result<Page<AppCall>> {
         let mut read = self.ctx.store.read().await?;
         let found = read.installations().find(actor.scope()?, bot_id, app_id).await?;
-        let installation = found.ok_or_else(|| Error::not_found("app on this bot"))?;
+        let installation = found.ok_or_else(|| Error::not_found("app on this bot"))?.installation;
         let rows = read.app_calls().page(installation.id, page).await?;
         Ok(Page::from_rows(&Self::call_list(bot_id, app_id), page, rows, |call| call.id.to_string()))
     }

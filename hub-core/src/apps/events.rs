@@ -32,7 +32,7 @@ impl Apps<'_> {
     ) -> Result<Page<AppEvent>> {
         let mut read = self.ctx.store.read().await?;
         let found = read.installations().find(actor.scope()?, bot_id, app_id).await?;
-        let installation = found.ok_or_else(|| Error::not_found("app on this bot"))?;
+        let installation = found.ok_or_else(|| Error::not_found("app on this bot"))?.installation;
         let rows = read.app_events().page(installation.id, page).await?;
         Ok(Page::from_rows(&Self::event_list(bot_id, app_id), page, rows, |event| event.id.to_string()))
     }

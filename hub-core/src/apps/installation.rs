@@ -1,9 +1,11 @@
 //! Apps on bots: put there, changed, taken off.
 
+use std::collections::BTreeMap;
+
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 
-use super::{Apps, not_found};
+use super::{AppConfig, Apps, config::shown, not_found};
 use crate::{
     access::{Actor, AppScopes, Scope},
     context::Context,
@@ -12,7 +14,7 @@ use crate::{
     id::{AppId, BotId, InstallationId},
     idempotency::{self, Idempotent},
     model::{
-        app::{App, Installation, NewToken},
+        app::{App, Installation, InstallationRecord, NewToken},
         app_event::AppEventKind,
         audit::Action,
         handle::Handle,
@@ -55,6 +57,9 @@ pub struct NewInstallation {
     pub scopes: Option<Vec<String>>,
     /// How people call it; its short name when absent.
     pub handle: Option<String>,
+    /// Its configuration; empty when absent.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "AppConfig::serialize_hashes")]
+    pub config: Option<AppConfig>,
 }
 
 /// What the bot's owner changes about an app there; what is absent stays.
@@ -66,6 +71,8 @@ pub struct InstallationPatch {
     pub scopes: Option<Vec<String>>,
     /// Whether it receives events and its token works.
     pub enabled: Option<bool>,
+    /// Replaces its configuration; a masked value keeps the stored value of its name.
+    pub config: Option<AppConfig>,
 }
 
 impl Apps<'_> {
@@ -85,6 +92,7 @@ impl Apps<'_> {
             return Err(Error::not_found("bot"));
         }
         let rows = read.installations().page(bot_id, page).await?;
+        let rows: Vec<_> = rows.into_iter().map(|row| shown(row, &self.ctx.sealer)).collect::<Result<_>>()?;
         Ok(Page::from_rows(&Self::installed_list(bot_id), page, rows, |row| row.id.to_string()))
     }
 
@@ -99,8 +107,8 @@ impl Apps<'_> {
     ///
     /// # Errors
     /// `NOT_FOUND` for a bot of another user and for an app that the caller may not see; `INVALID_PARAMS` on a bad
-    /// handle, and on scopes that the app does not ask for; `CONFLICT` when it is there already, another app there
-    /// has the handle, or the bot has [`MAX_INSTALLATIONS`].
+    /// handle or configuration, and on scopes that the app does not ask for; `CONFLICT` when it is there already,
+    /// another app there has the handle, or the bot has [`MAX_INSTALLATIONS`].
     pub async fn install(
         &self,
         actor: &Actor,
@@ -116,6 +124,7 @@ impl Apps<'_> {
             return Ok(Install::AtTheApp(setup.into()));
         }
         let once = Idempotent::read(self.ctx, actor, "app.install", &(bot_id, &new), idempotency_key)?;
+        let config = new.config.map(|config| AppConfig::default().replaced_by(config)).transpose()?;
         let (app_token, token) = NewToken::generate(self.ctx, None);
         let id = self.ctx.ids.next();
         let (ctx, entry) = (self.ctx.clone(), self.ctx.audit(actor, Action::AppInstalled));
@@ -125,10 +134,15 @@ impl Apps<'_> {
                 let app = tx.apps().find(scope, new.app_id).await?.ok_or_else(not_found)?;
                 let scopes = granted(&app, new.scopes.as_deref())?;
                 let handle = checked_handle(new.handle.as_deref(), &app)?;
-                let installation = fresh(id, &app, bot_id, handle, scopes, &token);
+                let mut installation = fresh(id, &app, bot_id, handle, scopes, &token);
                 insert(tx, scope, &installation, &token).await?;
+                let mut detail = serde_json::json!({ "app": app.id, "bot": bot_id, "scopes": scopes });
+                if let Some(config) = config {
+                    config.store(tx, &ctx.sealer, id, token.at).await?;
+                    detail["config"] = config.names().collect();
+                    installation.config = config.masked();
+                }
                 notify(tx, &ctx, &app, &installation, AppEventKind::AppInstalled).await?;
-                let detail = serde_json::json!({ "app": app.id, "bot": bot_id, "scopes": scopes });
                 tx.audit().add(&entry.target(id, &*app.name).detail(detail)).await?;
                 Ok(InstalledApp { installation, app_token })
             }
@@ -153,8 +167,8 @@ impl Apps<'_> {
     /// Changes an app on a bot: its owner may give it what it asks for, or less, and switch it off.
     ///
     /// # Errors
-    /// `NOT_FOUND` unless the bot is the caller's and has the app; `INVALID_PARAMS` on a bad handle, and on scopes
-    /// that the app does not ask for; `CONFLICT` when another app there has the handle.
+    /// `NOT_FOUND` unless the bot is the caller's and has the app; `INVALID_PARAMS` on a bad handle or configuration,
+    /// and on scopes that the app does not ask for; `CONFLICT` when another app there has the handle.
     pub async fn change_installation(
         &self,
         actor: &Actor,
@@ -163,12 +177,14 @@ impl Apps<'_> {
         patch: InstallationPatch,
     ) -> Result<Installation> {
         let scope = actor.scope()?;
-        let now = self.ctx.store.now();
+        let (sealer, now) = (self.ctx.sealer.clone(), self.ctx.store.now());
         let entry = self.ctx.audit(actor, Action::InstallationChanged);
         let write = self.ctx.store.write(move |tx| {
             async move {
                 tx.channels().begin_change(scope, bot_id).await?;
-                let mut installation = find(tx, scope, bot_id, app_id).await?;
+                let InstallationRecord { mut installation, config } = find(tx, scope, bot_id, app_id).await?;
+                let id = installation.id;
+                let mut config = AppConfig::open(&sealer, id, config.as_ref())?;
                 if let Some(scopes) = &patch.scopes {
                     let everybody = super::everybody()?;
                     let app = tx.apps().find(everybody, app_id).await?.ok_or_else(not_found)?;
@@ -178,11 +194,17 @@ impl Apps<'_> {
                     installation.handle = handle.parse::<Handle>()?.to_string();
                 }
                 installation.enabled = patch.enabled.unwrap_or(installation.enabled);
-                let Installation { id, handle, scopes, enabled, .. } = &installation;
-                let updated = tx.installations().update(*id, handle, *scopes, *enabled, now).await;
+                let Installation { handle, scopes, enabled, .. } = &installation;
+                let updated = tx.installations().update(id, handle, *scopes, *enabled, now).await;
                 updated.map_err(handle_taken)?;
-                let detail = serde_json::json!({ "app": app_id, "bot": bot_id, "handle": handle, "scopes": scopes,
-                    "enabled": enabled });
+                let mut detail = serde_json::json!({ "app": app_id, "bot": bot_id, "handle": handle,
+                    "scopes": scopes, "enabled": enabled });
+                if let Some(new) = patch.config {
+                    config = config.replaced_by(new)?;
+                    config.store(tx, &sealer, id, now).await?;
+                    detail["config"] = config.names().collect();
+                }
+                installation.config = config.masked();
                 tx.audit().add(&entry.target(id, &*installation.app_name).detail(detail)).await?;
                 Ok(installation)
             }
@@ -206,7 +228,7 @@ impl Apps<'_> {
         let write = self.ctx.store.write(move |tx| {
             async move {
                 tx.channels().begin_change(scope, bot_id).await?;
-                let installation = find(tx, scope, bot_id, app_id).await?;
+                let installation = find(tx, scope, bot_id, app_id).await?.installation;
                 let app = tx.apps().find(super::everybody()?, app_id).await?.ok_or_else(not_found)?;
                 tx.app_events().give_up(installation.id, "the app was taken off the bot").await?;
                 notify(tx, &ctx, &app, &installation, AppEventKind::AppUninstalled).await?;
@@ -282,6 +304,7 @@ pub(super) fn fresh(
         handle,
         scopes,
         tools: Vec::new(),
+        config: BTreeMap::new(),
         enabled: true,
         token_last4: token.last4.clone(),
         created_at: token.at,
@@ -299,7 +322,12 @@ pub(super) async fn insert(tx: &mut Tx, scope: Scope, new: &Installation, token:
     tx.installations().insert(new, token).await.map_err(handle_taken)
 }
 
-pub(super) async fn find(tx: &mut Tx, scope: Scope, bot_id: BotId, app_id: AppId) -> Result<Installation> {
+pub(super) async fn find(
+    tx: &mut Tx,
+    scope: Scope,
+    bot_id: BotId,
+    app_id: AppId,
+) -> Result<InstallationRecord> {
     let found = tx.installations().find(scope, bot_id, app_id).await?;
     found.ok_or_else(|| Error::not_found("app on this bot"))
 }

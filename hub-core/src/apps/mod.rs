@@ -24,6 +24,7 @@ use crate::{
 mod announcement;
 mod bot_api;
 mod calls;
+mod config;
 mod draft;
 mod events;
 mod installation;
@@ -40,12 +41,14 @@ pub use crate::{
     access::{AppScope, AppScopes},
     model::{
         app::{
-            App, AppCall, AppRuntime, AppTool, AppView, Installation, Listing, NewAppCall, NewToken, Toolbox,
+            App, AppCall, AppRuntime, AppTool, AppView, Installation, InstallationRecord, Listing,
+            NewAppCall, NewToken, Toolbox,
         },
         app_event::{AppEvent, AppEventKind, AppEventState},
     },
 };
 pub use calls::MAX_LOGGED_BODY;
+pub use config::{AppConfig, MAX_CONFIG_ENTRIES};
 pub use draft::{AppPatch, CreatedApp, MAX_REDIRECTS, NewApp};
 pub use installation::{Install, InstallationPatch, InstalledApp, MAX_INSTALLATIONS, NewInstallation};
 pub use oauth::{Authorization, AuthorizationRequest, Decision, Granted, TokenError, TokenRequest};

@@ -89,7 +89,7 @@ impl Apps<'_> {
         let write = idempotency::write_once(&self.ctx.store, once, move |tx| {
             async move {
                 tx.channels().begin_change(scope, bot_id).await?;
-                let installation = find(tx, scope, bot_id, app_id).await?;
+                let installation = find(tx, scope, bot_id, app_id).await?.installation;
                 tx.installations().replace_token(installation.id, &new).await?;
                 let entry = entry.target(installation.id, installation.app_name);
                 tx.audit().add(&entry.detail(json!({ "grace_hours": grace_hours }))).await?;
@@ -117,7 +117,7 @@ impl Apps<'_> {
         let mut read = self.ctx.store.read().await?;
         let installed =
             read.installations().find(actor.scope()?, bot_id, app_id).await?.ok_or_else(missing)?;
-        match read.installations().find_of_app(app_id, installed.id).await? {
+        match read.installations().find_of_app(app_id, installed.installation.id).await? {
             None => Err(missing()),
             Some((_, false)) => Err(switched_off()),
             Some((app, true)) => Ok(Actor::App(app)),
@@ -161,7 +161,7 @@ mod tests {
         let app_id = apps.create(&ada, new, None).await.unwrap().app.id;
         let acting = async |actor: &Actor| apps.acting(actor, bot.id, app_id).await;
         assert_eq!(acting(&Actor::Operator).await.unwrap_err().code(), ErrorCode::NotFound);
-        let new = NewInstallation { app_id, scopes: None, handle: None };
+        let new = NewInstallation { app_id, scopes: None, handle: None, config: None };
         apps.install(&ada, bot.id, new, None).await.unwrap();
         assert_eq!(acting(&ada).await.unwrap_err().code(), ErrorCode::Forbidden);
 

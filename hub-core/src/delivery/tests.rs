@@ -218,7 +218,7 @@ async fn a_sender_without_a_name_on_the_network_is_called_by_the_contacts_remark
         AppPatch { events: words(&["message"]), scopes: words(&["message:read"]), ..AppPatch::default() };
     let new = NewApp { name: "Clerk".to_owned(), slug: None, rest };
     let app = hub.apps().create(ada, new, None).await.unwrap().app.id;
-    let new = NewInstallation { app_id: app, scopes: None, handle: None };
+    let new = NewInstallation { app_id: app, scopes: None, handle: None, config: None };
     hub.apps().install(ada, bot.id, new, None).await.unwrap();
     let code = "// ==UserScript==\n// @name named\n// ==/UserScript==\n\
         function onRequest(ctx) { ctx.req.body.seen = ctx.msg.sender.user_name; }\n";

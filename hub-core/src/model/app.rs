@@ -1,5 +1,7 @@
 //! What an app is.
 
+use std::collections::BTreeMap;
+
 use hub_macros::FromRow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -167,12 +169,27 @@ pub struct Installation {
     /// Tools that it has on this bot alone.
     #[row(json)]
     pub tools: Vec<AppTool>,
+    /// Its configuration: the mask of each value by name. Stored apart, sealed: [`InstallationRecord::config`].
+    #[row(skip)]
+    #[serde(default)]
+    pub config: BTreeMap<String, String>,
     /// Whether it receives events and its token works.
     pub enabled: bool,
     /// The last four characters of its token.
     pub token_last4: String,
     /// Since when it is there.
     pub created_at: Timestamp,
+}
+
+/// An installation as it is stored.
+#[derive(Debug, Clone, PartialEq, FromRow)]
+#[row(table = "app_installations")]
+pub struct InstallationRecord {
+    /// The installation, without the masks of its configuration.
+    #[row(flatten)]
+    pub installation: Installation,
+    /// Its configuration: a JSON object of texts; `None` without configuration.
+    pub config: Option<Sealed>,
 }
 
 /// A token on its way into the store.

@@ -372,6 +372,7 @@ macro_rules! all_migrations {
             27 "0027_compressed_steps",
             28 "0028_packed_steps",
             29 "0029_node_networks",
+            30 "0030_app_config",
         )
     };
 }

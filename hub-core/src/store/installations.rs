@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     id::{AppId, BotId, InstallationId},
     model::{
-        app::{AppRuntime, AppTool, Installation, NewToken, Toolbox},
+        app::{AppRuntime, AppTool, Installation, InstallationRecord, NewToken, Toolbox},
         app_event::AppEventKind,
         handle::Handle,
     },
@@ -24,12 +24,12 @@ use crate::{
 #[derive(Debug)]
 pub struct Installations<'c>(pub(super) Conn<'c>);
 
-/// `SELECT` with the columns of an [`Installation`] and the rest of the statement.
+/// `SELECT` with the columns of an [`InstallationRecord`] and the rest of the statement.
 macro_rules! select {
     ($rest:literal) => {
         concat!(
             "SELECT i.id, i.app_id, a.name AS app_name, a.slug AS app_slug, i.bot_id, i.handle, i.scopes, i.tools,
-                i.enabled, i.token_last4, i.created_at
+                i.config, i.enabled, i.token_last4, i.created_at
              FROM app_installations i JOIN apps a ON a.id = i.app_id ",
             $rest
         )
@@ -154,7 +154,7 @@ impl Installations<'_> {
 
     /// The apps on a bot, newest first, one more than the page has room for. The caller has checked whose bot it
     /// is.
-    pub async fn page(&mut self, bot_id: BotId, page: &PageRequest) -> Result<Vec<Installation>> {
+    pub async fn page(&mut self, bot_id: BotId, page: &PageRequest) -> Result<Vec<InstallationRecord>> {
         sql!(self.0, all:
             select!("WHERE i.bot_id = $1 AND i.id < $2 ORDER BY i.id DESC LIMIT $3");
             bot_id, page.before(InstallationId::MAX), i64::from(page.limit()) + 1
@@ -162,11 +162,24 @@ impl Installations<'_> {
     }
 
     /// An app on a bot within the scope.
-    pub async fn find(&mut self, scope: Scope, bot_id: BotId, app_id: AppId) -> Result<Option<Installation>> {
+    pub async fn find(
+        &mut self,
+        scope: Scope,
+        bot_id: BotId,
+        app_id: AppId,
+    ) -> Result<Option<InstallationRecord>> {
         sql!(self.0, optional:
             select!("JOIN bots b ON b.id = i.bot_id
             WHERE i.bot_id = $1 AND i.app_id = $2 AND (CAST($3 AS TEXT) IS NULL OR b.owner_id = $3)");
             bot_id, app_id, scope.owner()
+        )
+    }
+
+    /// The configuration of an installation; `None` without configuration.
+    pub async fn config(&mut self, id: InstallationId) -> Result<Option<Sealed>> {
+        sql!(self.0, optional_value:
+            "SELECT config FROM app_installations WHERE id = $1 AND config IS NOT NULL";
+            id
         )
     }
 
@@ -277,6 +290,19 @@ impl Installations<'_> {
         sql!(self.0, run:
             "UPDATE app_installations SET tools = $2, updated_at = $3 WHERE id = $1";
             id, json(tools), now
+        )
+    }
+
+    /// Replaces its configuration.
+    pub async fn set_config(
+        &mut self,
+        id: InstallationId,
+        config: Option<&Sealed>,
+        now: Timestamp,
+    ) -> Result<()> {
+        sql!(self.0, run:
+            "UPDATE app_installations SET config = $2, updated_at = $3 WHERE id = $1";
+            id, config, now
         )
     }
 

@@ -45,6 +45,7 @@ const NO_KEY: &str = "CAST('' AS TEXT)";
 pub const SEALED_COLUMNS: &[SealedColumn] = &[
     column("ai_config", "api_key", "ai_config.api_key", &[]),
     column("apps", "webhook_secret", "apps.webhook_secret", &["id"]),
+    column("app_installations", "config", "app_installations.config", &["id"]),
     column("bots", "credentials", "bots.credentials", &["id"]),
     column("channels", "webhook_secret", "channels.webhook_secret", &["id"]),
     column("channels", "webhook_old_secret", "channels.webhook_old_secret", &["id"]),

@@ -36,10 +36,18 @@ async fn hub(folder: &Path, contacts: usize) -> Home {
          INSERT INTO bots VALUES ('{BOT}', '{OWNER}', 'b', 'sim', 'online', NULL, 0, 'w', 'o', '{}', 1, '',
             NULL, NULL, NULL, 0, NULL, 0, 0);
          INSERT INTO idempotency VALUES ('user:1', 'k', 'h', '{}', 0);
-         INSERT INTO ai_config VALUES (1, '{{}}', '{}', 0);",
+         INSERT INTO ai_config VALUES (1, '{{}}', '{}', 0);
+         INSERT INTO apps (id, owner_id, name, slug, description, icon_url, homepage, redirect_uris, events, scopes,
+            tools, webhook_verified, listing, client_secret_hash, webhook_secret, created_at, updated_at)
+         VALUES ('app', '{OWNER}', 'a', 'a', '', '', '', '[]', '[]', '[]', '[]', 0, 'unlisted', '', '{}', 0, 0);
+         INSERT INTO app_installations (id, app_id, bot_id, handle, scopes, tools, config, enabled, token_hash,
+            token_last4, created_at, updated_at)
+         VALUES ('ins', 'app', '{BOT}', 'a', '[]', '[]', '{}', 1, '', '', 0, 0);",
         seal(format!("bots.credentials:{BOT}")),
         seal("idempotency:user:1:k".to_owned()),
         seal("ai_config.api_key".to_owned()),
+        seal("apps.webhook_secret:app".to_owned()),
+        seal("app_installations.config:ins".to_owned()),
     );
     for n in 0..contacts {
         let token = seal(format!("contacts.context_token:{BOT}:u{n}"));
@@ -97,7 +105,7 @@ async fn a_rotation_reseals_everything_and_is_refused_while_a_hub_runs() {
     drop(claim);
     assert!(!folder.path().join("secret.key.new").exists(), "nothing has begun");
     let rotated = rotate_key(&home, None, &Random::seeded(5)).await.unwrap();
-    assert_eq!((rotated.sealed, rotated.unreadable), (1_208, 0));
+    assert_eq!((rotated.sealed, rotated.unreadable), (1_210, 0));
     assert_eq!(keys_in_use(&home).await, BTreeSet::from([rotated.new_key.clone()]));
     assert!(old.contains(&rotated.old_key) && rotated.old_key != rotated.new_key);
     assert!(!folder.path().join("secret.key.new").exists());
@@ -151,7 +159,7 @@ async fn a_rotation_that_ended_halfway_leaves_a_hub_that_works_and_goes_on() {
     assert_eq!(check(&home, &Random::seeded(8)).await.unwrap().findings, []);
 
     let rotated = rotate_key(&home, None, &Random::seeded(9)).await.unwrap();
-    assert_eq!((rotated.sealed, rotated.unreadable), (708, 0));
+    assert_eq!((rotated.sealed, rotated.unreadable), (710, 0));
     assert_eq!(rotated.new_key, sealer.key_id());
     assert_eq!(keys_in_use(&home).await, BTreeSet::from([rotated.new_key]));
     open(&home).await.unwrap();
@@ -171,7 +179,7 @@ async fn a_key_that_is_a_setting_is_rotated_to_one_that_is_given() {
         );
     }
     let rotated = rotate_key(&set, Some([8; 32]), &Random::seeded(5)).await.unwrap();
-    assert_eq!(rotated.sealed, 8);
+    assert_eq!(rotated.sealed, 10);
     let set = Home { key: Some(HomeKey([8; 32])), ..set };
     assert_eq!(keys_in_use(&set).await, BTreeSet::from([rotated.new_key]));
     assert!(!folder.path().join("secret.key").exists());
@@ -182,7 +190,7 @@ async fn a_check_finds_what_is_broken_and_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let home = hub(folder.path(), 3).await;
     let checked = check(&home, &Random::seeded(1)).await.unwrap();
-    assert_eq!((checked.findings.len(), checked.secrets, checked.files), (0, 8, 0));
+    assert_eq!((checked.findings.len(), checked.secrets, checked.files), (0, 10, 0));
 
     let media = folder.path().join("media/0A");
     std::fs::create_dir_all(&media).unwrap();

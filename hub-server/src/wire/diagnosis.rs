@@ -52,6 +52,11 @@ impl Diagnosis {
             return;
         }
         schema.all_of.iter().for_each(|part| self.reference(part, value, path));
+        if !schema.any_of.is_empty() && !schema.any_of.iter().any(|one| may_be(one, value)) {
+            let types: Vec<_> = schema.any_of.iter().filter_map(type_of).map(with_article).collect();
+            self.note(path, format!("must be {}", types.join(" or ")));
+            return;
+        }
         if !is_of_type(schema.ty, value) {
             self.note(path, format!("must be {}", with_article(schema.ty)));
             return;
@@ -111,6 +116,9 @@ impl Diagnosis {
     }
 
     fn object(&mut self, schema: &MetaSchema, object: &Map<String, Value>, path: &str) {
+        if let Some(max) = schema.max_properties.filter(|max| object.len() > *max) {
+            self.note(path, format!("must have at most {max} entries"));
+        }
         for (name, property) in &schema.properties {
             let is_required = schema.required.contains(name);
             match object.get(*name) {
@@ -170,6 +178,19 @@ pub(super) fn length_problem(min: usize, max: usize, text: &str) -> Option<Strin
         (min, max) if min == max => format!("must be {min} characters"),
         (min, max) => format!("must be {min} to {max} characters"),
     })
+}
+
+/// The type of a schema that is not a reference.
+fn type_of(schema: &MetaSchemaRef) -> Option<&'static str> {
+    match schema {
+        MetaSchemaRef::Inline(schema) => Some(schema.ty),
+        MetaSchemaRef::Reference(_) => None,
+    }
+}
+
+/// Whether a value has the type of a schema; `true` for a reference.
+fn may_be(schema: &MetaSchemaRef, value: &Value) -> bool {
+    type_of(schema).is_none_or(|ty| is_of_type(ty, value))
 }
 
 fn is_of_type(ty: &str, value: &Value) -> bool {

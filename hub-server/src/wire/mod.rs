@@ -1,6 +1,7 @@
 //! poem-openapi types for the vocabulary of `hub_core`: ids, texts, times, pages, and the JSON body.
 
 mod body;
+mod config_value;
 mod diagnosis;
 mod enumeration;
 mod form;
@@ -17,6 +18,7 @@ mod view;
 
 pub use body::Body;
 pub(crate) use body::{is_json, read};
+pub use config_value::ConfigValue;
 pub(crate) use diagnosis::is_strict;
 pub(crate) use enumeration::enumeration;
 pub(crate) use form::read_multipart;

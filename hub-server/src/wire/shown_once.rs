@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::scalar;
 
-/// A new secret in the one response that shows it; masked in `Debug`, so that no log shows it.
+/// A new secret in the one response that shows it, or a secret in a response for the app that uses it; masked in
+/// `Debug`, so that no log shows it.
 #[derive(Debug, Clone)]
 pub struct ShownOnce(pub Secret);
 

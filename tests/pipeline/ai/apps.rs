@@ -62,7 +62,7 @@ impl Scene {
         let created = hub.hub.apps().create(&hub.owner, new, None).await.unwrap();
         assert!(created.app.webhook_verified);
         let app = created.app.id;
-        let new = NewInstallation { app_id: app, scopes: None, handle: None };
+        let new = NewInstallation { app_id: app, scopes: None, handle: None, config: None };
         let installed = hub.hub.apps().install(&hub.owner, bot.id, new, None).await.unwrap();
         let Install::Done(installed) = installed else { panic!("{installed:?}") };
         let installation = installed.installation.id;
@@ -161,7 +161,7 @@ async fn wrong_arguments_and_tools_of_others_do_not_reach_an_app() {
     let scene = Scene::new(READ).await;
     // The same app on another bot: nothing that is said here leads there.
     let elsewhere = scene.hub.bot().await;
-    let new = NewInstallation { app_id: scene.app, scopes: None, handle: None };
+    let new = NewInstallation { app_id: scene.app, scopes: None, handle: None, config: None };
     let installed = scene.hub.hub.apps().install(&scene.hub.owner, elsewhere.id, new, None).await.unwrap();
     let Install::Done(installed) = installed else { panic!("{installed:?}") };
     let paris = r#"{"city":"Paris"}"#;

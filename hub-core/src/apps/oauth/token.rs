@@ -6,7 +6,9 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     access::{Actor, Role, UserActor},
-    apps::{AppEventKind, AppScopes, Apps, NewToken, everybody, installation, secret_place},
+    apps::{
+        AppEventKind, AppScopes, Apps, InstallationRecord, NewToken, everybody, installation, secret_place,
+    },
     audit::Action,
     context::Context,
     error::{Error, Result},
@@ -221,7 +223,7 @@ impl Exchange {
         let scopes = code.scopes.intersection(app.scopes);
         tx.channels().begin_change(everybody, code.bot_id).await?;
         let there = tx.installations().find(everybody, code.bot_id, app.id).await?;
-        let id = if let Some(there) = there {
+        let id = if let Some(InstallationRecord { installation: there, .. }) = there {
             tx.installations().update(there.id, &there.handle, scopes, true, self.now).await?;
             tx.installations().replace_token(there.id, &self.token).await?;
             let revoked = Revoked::Installation(there.id);

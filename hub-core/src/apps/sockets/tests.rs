@@ -31,7 +31,7 @@ impl Scene {
         let new = NewApp { name: "Weather".to_owned(), slug: None, rest };
         let created = hub.hub().apps().create(&ada, new, None).await.unwrap();
         let app_id = created.app.id;
-        let new = NewInstallation { app_id, scopes: None, handle: None };
+        let new = NewInstallation { app_id, scopes: None, handle: None, config: None };
         let installed = hub.hub().apps().install(&ada, bot.id, new, None).await.unwrap();
         let Install::Done(installed) = installed else { panic!("the app has no page of its own") };
         let (secret, token) = (created.webhook_secret, installed.app_token);

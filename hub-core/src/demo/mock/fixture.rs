@@ -55,7 +55,8 @@ impl Inner {
     /// The app on its bot.
     pub(super) async fn installation(&self, bot: BotId, app: AppId) -> Result<Option<Installation>> {
         let mut read = self.hub.context().store.read().await?;
-        read.installations().find(Actor::Operator.scope()?, bot, app).await
+        let found = read.installations().find(Actor::Operator.scope()?, bot, app).await?;
+        Ok(found.map(|record| record.installation))
     }
 
     /// What the app's events are signed with.
@@ -97,7 +98,7 @@ impl Inner {
         self.meet(bot.id).await?;
         let author = Actor::User(UserActor::embedded(owner, Role::Member));
         let app_id = self.create(&author).await?.app.id;
-        let new = NewInstallation { app_id, scopes: None, handle: None };
+        let new = NewInstallation { app_id, scopes: None, handle: None, config: None };
         let Install::Done(installed) = self.hub.apps().install(&author, bot.id, new, None).await? else {
             return Err(Error::conflict("the app of the mock is installed elsewhere"));
         };

@@ -121,7 +121,7 @@ async fn the_app_receives_messages_and_its_replies_are_listed() {
     assert_eq!(config["hub_url"], "http://localhost:9800");
     assert!(config["app_token"].as_str().unwrap().starts_with("huba_"));
     assert_eq!(config["inst_id"], config["installation_id"]);
-    assert_eq!(config["scopes"].as_array().unwrap().len(), 5);
+    assert_eq!(config["scopes"].as_array().unwrap().len(), 6);
     for said in [
         json!({ "content": "hello" }),
         json!({ "sender": "user_alice", "content": "@test-app tomorrow?" }),

@@ -43,9 +43,9 @@ impl InstallationsApi {
     /// Installs an app onto a bot
     ///
     /// An app with a `setup_url` is installed there: `{needs_oauth:true, oauth_redirect}` contains the URL for the
-    /// browser. For any other app, `app_token` is shown only in this response. The app gets the scopes that it
-    /// requests, or fewer. `CONFLICT` if it is installed already, or if another app on the bot has the handle. With
-    /// an `Idempotency-Key`, the same request within 24 hours returns the first response.
+    /// browser, and `config` is not stored. For any other app, `app_token` is shown only in this response. The app gets
+    /// the scopes that it requests, or fewer. `CONFLICT` if it is installed already, or if another app on the bot has
+    /// the handle. With an `Idempotency-Key`, the same request within 24 hours returns the first response.
     #[oai(path = "/api/bots/:id/apps/install", method = "post", operation_id = "installApp")]
     async fn install(
         &self,
@@ -61,7 +61,7 @@ impl InstallationsApi {
 
     /// Changes an app on a bot
     ///
-    /// Its handle, its scopes, and whether it is enabled.
+    /// Its handle, its scopes, its configuration, and whether it is enabled.
     #[oai(path = "/api/bots/:id/apps/:appId", method = "put", operation_id = "changeInstalledApp")]
     async fn change(
         &self,

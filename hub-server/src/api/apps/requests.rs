@@ -1,10 +1,12 @@
 //! Request bodies about apps. Bounds here reject the absurd; the rules are hub-core's.
 
-use hub_core::apps::{self, AppPatch, InstallationPatch, NewApp, NewInstallation};
+use std::collections::BTreeMap;
+
+use hub_core::apps::{self, AppConfig, AppPatch, InstallationPatch, NewApp, NewInstallation};
 use poem_openapi::{Enum, Object, types::Example};
 use serde_json::json;
 
-use crate::wire::{AppId, Checked, JsonObject, Slug, Text, ToolName};
+use crate::wire::{AppId, Checked, ConfigValue, JsonObject, Slug, Text, ToolName};
 
 type Word = Text<0, 1024>;
 type Url = Checked<0, 2048>;
@@ -70,6 +72,10 @@ fn tools(tools: Option<Vec<SetAppTool>>) -> Option<Vec<apps::AppTool>> {
     Some(tools?.into_iter().map(Into::into).collect())
 }
 
+fn config(config: Option<BTreeMap<String, ConfigValue>>) -> Option<AppConfig> {
+    Some(config?.into_iter().map(|(name, value)| (name, value.0)).collect())
+}
+
 /// An app to create.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
@@ -96,7 +102,8 @@ pub struct CreateApp {
     /// `app.installed`, `app.uninstalled`. Messages require the scope `message:read`, `bot.status` requires
     /// `bot:read`.
     pub events: Option<Vec<Word>>,
-    /// Scopes that the app requests: `message:read`, `message:write`, `contact:read`, `bot:read`, `tools:write`.
+    /// Scopes that the app requests: `message:read`, `message:write`, `contact:read`, `bot:read`, `tools:write`,
+    /// `config:read`.
     pub scopes: Option<Vec<Word>>,
     /// Tools; at most 50.
     #[oai(validator(max_items = 50))]
@@ -222,19 +229,29 @@ pub struct InstallApp {
     pub scopes: Option<Vec<Word>>,
     /// Handle on this bot, without the `@`: 2 to 32 of `a-z0-9_-`; the slug if absent.
     pub handle: Option<Checked<2, 32>>,
+    /// Configuration of the app on this bot: texts by name, numbers and booleans are stored as text. At most 64
+    /// entries, names of 1 to 64 characters, 16 KiB in total. It is encrypted at rest; the app reads it with the scope
+    /// `config:read`.
+    #[oai(validator(max_properties = 64))]
+    pub config: Option<BTreeMap<String, ConfigValue>>,
 }
 
 impl Example for InstallApp {
     fn example() -> Self {
         let app_id = hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0007).into();
-        Self { app_id, scopes: Some(vec![Text("message:read".to_owned())]), handle: None }
+        Self { app_id, scopes: Some(vec![Text("message:read".to_owned())]), handle: None, config: None }
     }
 }
 
 impl From<InstallApp> for NewInstallation {
     fn from(body: InstallApp) -> Self {
-        let InstallApp { app_id, scopes, handle } = body;
-        Self { app_id: app_id.0, scopes: texts(scopes), handle: handle.map(String::from) }
+        let InstallApp { app_id, scopes, handle, .. } = body;
+        Self {
+            app_id: app_id.0,
+            scopes: texts(scopes),
+            handle: handle.map(String::from),
+            config: config(body.config),
+        }
     }
 }
 
@@ -248,18 +265,22 @@ pub struct ChangeApp {
     pub scopes: Option<Vec<Word>>,
     /// Whether the app receives events and its token works.
     pub enabled: Option<bool>,
+    /// Replaces the configuration, with the bounds of an installation. A value that begins with `***`, as the
+    /// response has it, keeps the stored value of its name.
+    #[oai(validator(max_properties = 64))]
+    pub config: Option<BTreeMap<String, ConfigValue>>,
 }
 
 impl Example for ChangeApp {
     fn example() -> Self {
-        Self { handle: None, scopes: None, enabled: Some(false) }
+        Self { handle: None, scopes: None, enabled: Some(false), config: None }
     }
 }
 
 impl From<ChangeApp> for InstallationPatch {
     fn from(body: ChangeApp) -> Self {
-        let ChangeApp { handle, scopes, enabled } = body;
-        Self { handle: handle.map(String::from), scopes: texts(scopes), enabled }
+        let ChangeApp { handle, scopes, enabled, .. } = body;
+        Self { handle: handle.map(String::from), scopes: texts(scopes), enabled, config: config(body.config) }
     }
 }
 

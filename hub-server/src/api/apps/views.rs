@@ -1,5 +1,7 @@
 //! Response bodies about apps.
 
+use std::collections::BTreeMap;
+
 use hub_core::{
     apps::{
         self, App, AppCall, AppScopes, CreatedApp, Install, Installation, InstalledApp, RegeneratedToken,
@@ -137,6 +139,8 @@ view! {
         pub scopes: Vec<String> = installation.scopes.words(),
         /// Tools on this bot only.
         pub tools: Vec<AppToolView>,
+        /// Configuration by name; each value is masked: `***` and, of 12 characters or more, the last four.
+        pub config: BTreeMap<String, String>,
         /// Whether the app receives events and its token works.
         pub enabled: bool,
         /// First and last characters of its token.
@@ -343,6 +347,7 @@ impl Example for InstallationView {
             handle: "weather".to_owned(),
             scopes: AppScopes::default().with(apps::AppScope::MessageRead),
             tools: Vec::new(),
+            config: BTreeMap::from([("repository".to_owned(), "***".to_owned())]),
             enabled: true,
             token_last4: "x7qa".to_owned(),
             created_at: MADE,

@@ -68,6 +68,7 @@ const CHINESE: Texts = Texts {
         AppScope::ContactRead => "查看此机器人的联系人",
         AppScope::BotRead => "查看此机器人的名称和状态",
         AppScope::ToolsWrite => "更改它在此处提供的命令和工具",
+        AppScope::ConfigRead => "读取您在此处为它设置的配置",
     },
 };
 
