@@ -15,6 +15,7 @@ use hub_core::{
     apps::{MAX_LOGGED_BODY, NewAppCall},
     bots::Attachment,
     id::InstallationId,
+    secret::MASK,
 };
 use hyper::body::{Body, Frame, SizeHint};
 use poem::{Request, Response, http::StatusCode};
@@ -92,8 +93,8 @@ impl CallNote {
         }
         // Responses of the Bot API are complete before they are sent.
         let answer = response.take_body().into_bytes().await.unwrap_or_default();
-        let trace_id = serde_json::from_slice::<Value>(&answer).ok();
-        let trace_id = trace_id.and_then(|json| trace_of(&json)?.parse().ok());
+        let json = serde_json::from_slice::<Value>(&answer).unwrap_or_default();
+        let trace_id = trace_of(&json).and_then(|id| id.parse().ok());
         hub.apps().note_call(NewAppCall {
             installation_id,
             trace_id,
@@ -101,7 +102,7 @@ impl CallNote {
             path: path.to_owned(),
             request_body,
             status: response.status().as_u16(),
-            response_body: String::from_utf8_lossy(&answer[..answer.len().min(MAX_LOGGED_BODY)]).into_owned(),
+            response_body: shown_response(&answer, json),
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         });
         response.set_body(answer);
@@ -116,6 +117,15 @@ impl CallNote {
 fn trace_of(answer: &Value) -> Option<&str> {
     let of_tool = || answer.pointer("/result/structuredContent/trace_id");
     answer.get("trace_id").or_else(of_tool)?.as_str()
+}
+
+/// A response as it is logged: its beginning. Values of a configuration are masked.
+fn shown_response(answer: &[u8], mut json: Value) -> String {
+    let Some(config) = json.get_mut("config").and_then(Value::as_object_mut) else {
+        return String::from_utf8_lossy(&answer[..answer.len().min(MAX_LOGGED_BODY)]).into_owned();
+    };
+    config.values_mut().for_each(|value| *value = MASK.into());
+    json.to_string()
 }
 
 /// A body as it is logged.
@@ -195,5 +205,18 @@ mod tests {
         assert_eq!(show(""), "");
         assert_eq!(show("{\"content\":"), "(11 bytes)");
         assert_eq!(shown(b"[1]", 100_000), "(100000 bytes)");
+    }
+
+    #[test]
+    fn a_configuration_is_recorded_by_its_names() {
+        let show =
+            |text: &str| shown_response(text.as_bytes(), serde_json::from_str(text).unwrap_or_default());
+        assert_eq!(
+            show(r#"{"ok":true,"config":{"token":"ghp_x","":"y"}}"#),
+            r#"{"config":{"":"***","token":"***"},"ok":true}"#
+        );
+        for other in [r#"{"ok":true,"config":"none"}"#, r#"{ "tool_count": 1 }"#, "not JSON"] {
+            assert_eq!(show(other), other);
+        }
     }
 }

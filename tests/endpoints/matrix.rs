@@ -160,6 +160,8 @@ const ACCESS: &[(&str, Access)] = &[
     ("listAppContactsOlder", Access::App),
     ("getAppBot", Access::App),
     ("getAppBotOlder", Access::App),
+    ("getAppConfig", Access::App),
+    ("getAppConfigOlder", Access::App),
     ("setAppTools", Access::App),
     ("setInstallationTools", Access::App),
     ("connectInstallation", Access::App),

@@ -97,7 +97,14 @@ fn new_app(name: &str) -> NewApp {
             // Where nothing is called: it is on this machine.
             redirect_uris: words(&["http://localhost:3000/cb"]),
             events: words(&["message"]),
-            scopes: words(&["message:read", "message:write", "contact:read", "bot:read", "tools:write"]),
+            scopes: words(&[
+                "message:read",
+                "message:write",
+                "contact:read",
+                "bot:read",
+                "tools:write",
+                "config:read",
+            ]),
             ..AppPatch::default()
         },
     }
@@ -196,7 +203,12 @@ impl Stage {
         plugins.install(&hub.owner, bot.id, channel, new).await.unwrap();
         let weather = hub.hub.apps().create(&hub.owner, new_app("weather"), None).await.unwrap();
         let spare_app = hub.hub.apps().create(&hub.owner, new_app("news"), None).await.unwrap().app.id;
-        let new = hub_core::apps::NewInstallation { app_id: weather.app.id, scopes: None, handle: None };
+        let new = hub_core::apps::NewInstallation {
+            app_id: weather.app.id,
+            scopes: None,
+            handle: None,
+            config: None,
+        };
         let installed = hub.hub.apps().install(&hub.owner, bot.id, new, None).await.unwrap();
         let Install::Done(installed) = installed else { panic!("{installed:?}") };
         let app_token = installed.app_token;

@@ -183,6 +183,8 @@ pub const TABLE: &[Entry] = &[
     entry("listAppContactsOlder", none, 200),
     entry("getAppBot", none, 200),
     entry("getAppBotOlder", none, 200),
+    entry("getAppConfig", none, 200),
+    entry("getAppConfigOlder", none, 200),
     // As the channel's.
     entry("connectInstallation", none, 400),
     entry("connectApp", none, 400),

@@ -88,7 +88,7 @@ async fn credentials(hub: &HubProcess, network: &NetworkProcess, identity: Ident
     let text = |value: &Value, name: &str| value[name].as_str().unwrap().to_owned();
     let key = text(&caller.post("/api/user/api-keys", json!({ "name": "fuzz" })).await, "key");
     let channel = owner.post(&format!("/api/bots/{bot}/channels"), json!({ "name": "fuzz" })).await;
-    let scopes = ["message:read", "message:write", "contact:read", "bot:read", "tools:write"];
+    let scopes = ["message:read", "message:write", "contact:read", "bot:read", "tools:write", "config:read"];
     let app = owner.post("/api/apps", json!({ "name": "Fuzz", "scopes": scopes })).await;
     let install = format!("/api/bots/{bot}/apps/install");
     let installed = owner.post(&install, json!({ "app_id": app["id"] })).await;

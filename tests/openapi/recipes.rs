@@ -292,7 +292,7 @@ async fn set_up(hub: &HubProcess, network: &NetworkProcess, script: &Value) -> V
     ada.post(&install, json!({ "plugin_id": plugin["id"] })).await;
     let app = json!({ "name": "Desk", "description": "Answers.", "webhook_url": "https://weather.example/hub",
         "redirect_uris": ["https://weather.example/oauth/callback"], "events": ["message"],
-        "scopes": ["message:read", "message:write", "contact:read", "bot:read", "tools:write"] });
+        "scopes": ["message:read", "message:write", "contact:read", "bot:read", "tools:write", "config:read"] });
     let app = ada.post("/api/apps", app).await;
     let installed = ada.post(&format!("/api/bots/{bot}/apps/install"), json!({ "app_id": app["id"] })).await;
     let key = ada.post("/api/user/api-keys", json!({ "name": "recipes" })).await;

@@ -281,9 +281,11 @@ impl Schemas<'_> {
         }
         Some(match schema["type"].as_str() {
             Some("object") if schema["properties"].is_object() => self.of_fields(name, schema, above),
-            Some("object") if schema["additionalProperties"].is_object() => {
-                json!({ "content-type": "application/json" })
-            }
+            Some("object") if schema["additionalProperties"].is_object() => match (name, field) {
+                ("AppConfig", "config") => json!({ "repository": "acme/site" }),
+                (_, "config") => json!({ "repository": "***" }),
+                _ => json!({ "content-type": "application/json" }),
+            },
             Some("object") => json!({}),
             Some("array") => {
                 let item = self.of(name, &format!("{field}[]"), &schema["items"], above);

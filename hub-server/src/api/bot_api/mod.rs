@@ -15,13 +15,17 @@ use poem_openapi::{
     types::ToJSON,
 };
 
+#[cfg(test)]
+mod config_tests;
 mod requests;
 #[cfg(test)]
 mod tests;
 mod views;
 
 pub use requests::{BotSend, BotTool, MediaKind, SetTools};
-pub use views::{BotContactView, BotContactsView, BotInfoView, BotSentView, OlderBotView, ToolsView};
+pub use views::{
+    AppConfigView, BotContactView, BotContactsView, BotInfoView, BotSentView, OlderBotView, ToolsView,
+};
 
 use super::Tag;
 use crate::{
@@ -133,6 +137,23 @@ impl BotApi {
     #[oai(path = "/bot/v1/info", method = "get", operation_id = "getAppBotOlder")]
     async fn bot_older(&self, hub: Data<&Hub>, app: AppClient) -> Answer<BotInfoView> {
         Ok(Json(hub.apps().bot(&app.0).await?.into()))
+    }
+
+    /// Shows the app's configuration
+    ///
+    /// Requires the scope `config:read`. The values that the bot's owner set for the app on this bot; `{}` if none is
+    /// set. The log of calls contains the names only.
+    #[oai(path = "/bot/v1/app/config", method = "get", operation_id = "getAppConfig")]
+    async fn config(&self, hub: Data<&Hub>, app: AppClient) -> Answer<AppConfigView> {
+        Ok(Json(hub.apps().config(&app.0).await?.into()))
+    }
+
+    /// Shows the app's configuration, under the older path
+    ///
+    /// Alias of `GET /bot/v1/app/config`.
+    #[oai(path = "/bot/v1/config", method = "get", operation_id = "getAppConfigOlder")]
+    async fn config_older(&self, hub: Data<&Hub>, app: AppClient) -> Answer<AppConfigView> {
+        Ok(Json(hub.apps().config(&app.0).await?.into()))
     }
 
     /// Replaces the app's tools

@@ -20,7 +20,7 @@ impl Scene<'_> {
     }
 
     /// The log of calls once it has so many: notes are made behind the answers.
-    async fn calls(&self, count: usize) -> Vec<Value> {
+    pub(super) async fn calls(&self, count: usize) -> Vec<Value> {
         let mut log = Vec::new();
         for _ in 0..500 {
             let reply = self.of_bot(&format!("/apps/{}/api-logs", self.app_id)).await;
@@ -43,7 +43,8 @@ fn refused<'r>(reply: &'r Reply, status: u16, code: &str) -> &'r Value {
     error
 }
 
-const ALL: [&str; 5] = ["message:read", "message:write", "contact:read", "bot:read", "tools:write"];
+const ALL: [&str; 6] =
+    ["message:read", "message:write", "contact:read", "bot:read", "tools:write", "config:read"];
 
 #[tokio::test]
 async fn both_dialects_send_and_the_default_receiver_is_the_accounts_person() {

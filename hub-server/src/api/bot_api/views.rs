@@ -1,6 +1,9 @@
 //! Responses to apps: bare objects, with the fields of the older dialect in addition.
 
+use std::collections::BTreeMap;
+
 use hub_core::{
+    apps::AppConfig,
     bots::{Bot, Contact, Sent},
     page::Page,
 };
@@ -9,7 +12,7 @@ use poem_openapi::{Enum, Object};
 use crate::{
     api::bots::BotStatus,
     envelope::Always,
-    wire::{BotId, MessageId, NextCursor, Time, TraceId, view},
+    wire::{BotId, MessageId, NextCursor, ShownOnce, Time, TraceId, view},
 };
 
 view! {
@@ -131,6 +134,24 @@ view! {
         pub status: OlderBotStatus = bot.status.into(),
         /// When it was bound, in Unix seconds.
         pub created_at: i64 = bot.created_at.as_seconds(),
+    }
+}
+
+/// The configuration of an app on its bot.
+#[derive(Debug, Object)]
+pub struct AppConfigView {
+    /// Always `true`.
+    pub ok: Always<true>,
+    /// Values by name.
+    pub config: BTreeMap<String, ShownOnce>,
+}
+
+impl From<AppConfig> for AppConfigView {
+    fn from(config: AppConfig) -> Self {
+        Self {
+            ok: Always,
+            config: config.into_iter().map(|(name, value)| (name, ShownOnce(value))).collect(),
+        }
     }
 }
 
