@@ -112,8 +112,8 @@ pub struct AppFields {
 /// Create an app
 ///
 /// Its two secrets are shown only here, once. The scopes are `message:read`, `message:write`, `contact:read`,
-/// `bot:read` and `tools:write`; the kinds of events `message`, `message.text` and the other message types,
-/// `command`, `bot.status`, `app.installed`, `app.uninstalled`.
+/// `bot:read`, `tools:write` and `config:read`; the kinds of events `message`, `message.text` and the other message
+/// types, `command`, `bot.status`, `app.installed`, `app.uninstalled`.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hub-cli apps create Weather --webhook-url http://127.0.0.1:3000/events --command weather --scope message:read --scope message:write\n  hub-cli apps create Weather --tools tools.json --owner ada --data-dir ./data --json=id,webhook_secret\n\nSee also: hub-cli apps install",
@@ -178,10 +178,11 @@ pub struct AppsDeleteArgs {
 /// Install an app on a bot
 ///
 /// Its token is shown only here, once. An app that starts its installation itself is not installed: the address at
-/// which the installation starts is shown instead.
+/// which the installation starts is shown instead, and its configuration is not stored. Values on the command line are
+/// visible to other users of this machine: pass secrets with --config-file.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hub-cli apps install weather --bot demo\n  hub-cli apps install weather --bot demo --scope message:read --handle sky --json=app_token\n\nSee also: hub-cli apps authorize",
+    after_help = "Examples:\n  hub-cli apps install weather --bot demo\n  hub-cli apps install weather --bot demo --scope message:read --handle sky --json=app_token\n  hub-cli apps install weather --bot demo --config units=metric --config language=en\n\nSee also: hub-cli apps authorize",
     add = Ends(&[(0, "installed, or the address to continue at"), (2, "invalid value"), (6, "already installed, or the handle is taken")]),
     add = Fields::of("installApp")
 )]
@@ -197,8 +198,20 @@ pub struct AppsInstallArgs {
     /// Handle on this bot, without the @ [default: its short name]
     #[arg(long)]
     pub handle: Option<String>,
+    /// Entry of its configuration on this bot; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = config_entry)]
+    pub config: Vec<(String, String)>,
+    /// JSON file with its configuration: {name: value}; - reads stdin
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    pub config_file: Option<String>,
     #[command(flatten)]
     pub hub: HubArgs,
+}
+
+/// Reads `NAME=VALUE`; the value may contain further `=`.
+fn config_entry(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// Uninstall an app from a bot

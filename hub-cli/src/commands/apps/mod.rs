@@ -1,5 +1,7 @@
 //! `apps …`.
 
+use std::collections::BTreeMap;
+
 use hub_core::{
     apps::{AppPatch, AppTool},
     id::AppId,
@@ -117,10 +119,12 @@ async fn delete(args: AppsDeleteArgs, cx: &Context) -> Result<(), Failure> {
 }
 
 async fn install(args: AppsInstallArgs, cx: &Context) -> Result<(), Failure> {
+    let config = config(args.config, args.config_file.as_deref())?;
     let client = cx.hub(&args.hub).await?;
     let InstallationRef { bot, app } = client.installation_ref(&args.app, &args.bot).await?;
     let scopes = Some(args.scope).filter(|scopes| !scopes.is_empty());
-    let body = without_nulls(&json!({ "app_id": app, "scopes": scopes, "handle": args.handle }));
+    let body = json!({ "app_id": app, "scopes": scopes, "handle": args.handle, "config": config });
+    let body = without_nulls(&body);
     let installed = client.post(&format!("/api/bots/{bot}/apps/install"), &body).await?;
     if installed["needs_oauth"] == true {
         cx.printer.note("the app starts its installation itself: open this in a browser that is signed in");
@@ -190,6 +194,18 @@ fn patch(fields: AppFields) -> Result<AppPatch, Failure> {
 
 fn read_tools(file: &str) -> Result<Vec<AppTool>, Failure> {
     serde_json::from_str(&read_file(file)?).map_err(|error| Failure::file(file, error))
+}
+
+/// The configuration in the flags.
+fn config(
+    entries: Vec<(String, String)>,
+    file: Option<&str>,
+) -> Result<Option<BTreeMap<String, Value>>, Failure> {
+    let Some(file) = file else {
+        let entries: BTreeMap<_, _> = entries.into_iter().map(|(name, value)| (name, value.into())).collect();
+        return Ok(Some(entries).filter(|entries| !entries.is_empty()));
+    };
+    serde_json::from_str(&read_file(file)?).map(Some).map_err(|error| Failure::file(file, error))
 }
 
 fn warn_unverified(app: &Value, printer: &Printer) {
