@@ -45,7 +45,7 @@ impl Told {
 
     async fn next(&mut self) -> Value {
         let answer = self.program.poll(&self.cursor).await;
-        self.cursor = answer["get_updates_buf"].as_str().unwrap().to_owned();
+        answer["get_updates_buf"].as_str().unwrap().clone_into(&mut self.cursor);
         answer["msgs"][0].clone()
     }
 

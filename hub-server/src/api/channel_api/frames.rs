@@ -29,7 +29,7 @@ pub(super) struct Frame {
 #[derive(Debug)]
 pub(super) enum Command {
     Send {
-        message: NewSend,
+        message: Box<NewSend>,
         idempotency_key: Option<String>,
     },
     Typing {
@@ -138,7 +138,7 @@ impl Frame {
                     format: send.format,
                     ..NewSend::default()
                 };
-                Ok(Command::Send { message, idempotency_key: send.idempotency_key })
+                Ok(Command::Send { message: Box::new(message), idempotency_key: send.idempotency_key })
             }
             "send_typing" => {
                 let typing: SendTyping = if data.is_null() { SendTyping::default() } else { parse(data)? };

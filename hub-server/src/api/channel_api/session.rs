@@ -134,7 +134,7 @@ impl Session {
             Ok(Command::Send { message, idempotency_key }) => {
                 let key = idempotency_key.as_deref();
                 let sent = match self.limits.check_send(&self.actor) {
-                    Ok(()) => self.hub.bots().send(&self.actor, self.listener.bot_id(), message, key).await,
+                    Ok(()) => self.hub.bots().send(&self.actor, self.listener.bot_id(), *message, key).await,
                     Err(error) => Err(error),
                 };
                 let answer = match &sent {
