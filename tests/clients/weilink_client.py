@@ -4,7 +4,7 @@ import base64
 import time
 from pathlib import Path
 
-from events import arguments, tell
+from events import arguments, tell, tell_text
 from weilink import _cdn as cdn
 from weilink import _protocol as protocol
 from weilink.models import UploadMediaType
@@ -78,17 +78,8 @@ def save(message):
 
 def handle(message):
     save(message)
-    text = "".join(item.get("text_item", {}).get("text", "") for item in message["item_list"])
-    if not text:
-        return True
-    tell(
-        "received",
-        message_id=str(message["message_id"]),
-        user_id=message["from_user_id"],
-        text=text,
-        context_token=message["context_token"],
-    )
-    if text not in ("bye", "this one?"):
+    text = tell_text(message)
+    if text not in ("", "bye", "this one?"):
         answer(message, text)
     return text != "bye"
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from events import arguments, tell
+from events import arguments, tell, tell_text
 from weixin_ilink import api
 from weixin_ilink.auth import login_with_qr
 from weixin_ilink.client import ILinkClient
@@ -51,17 +51,8 @@ def save(message):
 
 def handle(message):
     save(message)
-    text = "".join(item.get("text_item", {}).get("text", "") for item in message["item_list"])
-    if not text:
-        return True
-    tell(
-        "received",
-        message_id=str(message["message_id"]),
-        user_id=message["from_user_id"],
-        text=text,
-        context_token=message["context_token"],
-    )
-    if text not in ("bye", "this one?"):
+    text = tell_text(message)
+    if text not in ("", "bye", "this one?"):
         answer(message, text)
     return text != "bye"
 
