@@ -49,7 +49,7 @@ impl Told {
         answer["msgs"][0].clone()
     }
 
-    /// What the program sees of a `ref_msg`.
+    /// Sends a message with this `ref_msg`; returns the one that the program gets.
     async fn quoted(&mut self, reference: &Value) -> Value {
         self.inject(json!({ "type": 1, "text_item": { "text": "this one?" }, "ref_msg": reference })).await;
         self.next().await["item_list"][0]["ref_msg"].clone()

@@ -22,7 +22,7 @@ const MAX_NAME: usize = 64;
 /// Maximum size of all names and values together, in bytes.
 const MAX_BYTES: usize = 16 * 1024;
 
-/// Values by name.
+/// The configuration of an app on a bot: values by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AppConfig(BTreeMap<String, Secret>);
 
@@ -98,7 +98,6 @@ impl AppConfig {
         Ok(Self(values))
     }
 
-    /// The names.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }

@@ -96,11 +96,8 @@ pub struct Message {
 /// A message of a bot that another message quotes.
 #[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
 pub struct QuotedMessage {
-    /// Id.
     pub message_id: MessageId,
-    /// Direction.
     pub direction: Direction,
-    /// Kind.
     pub kind: MessageKind,
     /// Text; for a file without a text its name.
     pub content: String,

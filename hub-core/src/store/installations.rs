@@ -293,7 +293,7 @@ impl Installations<'_> {
         )
     }
 
-    /// Replaces its configuration.
+    /// Replaces the configuration of an installation; `None` removes it.
     pub async fn set_config(
         &mut self,
         id: InstallationId,

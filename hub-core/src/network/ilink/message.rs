@@ -223,7 +223,7 @@ fn content(items: &[MessageItem]) -> String {
     choices.into_iter().find(|text| !text.is_empty()).unwrap_or_else(file_name)
 }
 
-/// What an item quotes.
+/// Reads the `ref_msg` of an item.
 fn read_quote(reference: &Value) -> Option<Quote> {
     if !reference.is_object() {
         return None;
