@@ -149,6 +149,8 @@ mod media_store;
 mod model;
 pub mod network;
 pub mod node;
+#[cfg(feature = "openapi")]
+mod openapi;
 pub mod page;
 mod password;
 mod payload;

@@ -74,6 +74,31 @@ impl<'de> serde::Deserialize<'de> for Secret {
     }
 }
 
+/// A secret in the one response that shows it, or in one for the app that uses it: unlike [`Secret`] it is serialized.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+#[serde(transparent)]
+pub struct ShownOnce(pub Secret);
+
+impl std::ops::Deref for ShownOnce {
+    type Target = Secret;
+
+    fn deref(&self) -> &Secret {
+        &self.0
+    }
+}
+
+impl From<Secret> for ShownOnce {
+    fn from(secret: Secret) -> Self {
+        Self(secret)
+    }
+}
+
+impl serde::Serialize for ShownOnce {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.expose())
+    }
+}
+
 /// The kinds of tokens the hub hands out, by prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {

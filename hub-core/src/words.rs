@@ -1,11 +1,12 @@
 //! Closed lists of words: enums whose variants have the same word on the wire and in the store.
 
-/// Declares such an enum: its words both ways (`as_str`, `parse`, `Display`, serde), and as values of columns.
+/// Declares such an enum: its words both ways (`as_str`, `parse`, `Display`, serde), as values of columns, and as a
+/// schema of the OpenAPI document.
 macro_rules! words {
     ($(#[$meta:meta])* $vis:vis enum $name:ident {
         $($(#[$variant_meta:meta])* $variant:ident = $word:literal,)*
     }) => {
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, ::hub_macros::Api)]
         $(#[$meta])*
         $vis enum $name {
             $($(#[$variant_meta])* $variant,)*

@@ -36,7 +36,7 @@ struct Note {
 #[derive(Object)]
 #[oai(deny_unknown_fields)]
 struct Inner {
-    bot: Option<wire::BotId>,
+    bot: Option<hub_core::id::BotId>,
     size: Option<u8>,
 }
 
@@ -44,7 +44,11 @@ struct Inner {
 #[OpenApi]
 impl Faulty {
     #[oai(path = "/api/bots/:id/channels/:channel_id", method = "get")]
-    async fn ids(&self, _id: Path<wire::BotId>, _channel_id: Path<wire::ChannelId>) -> ApiResult<Empty> {
+    async fn ids(
+        &self,
+        _id: Path<hub_core::id::BotId>,
+        _channel_id: Path<hub_core::id::ChannelId>,
+    ) -> ApiResult<Empty> {
         ok(Empty {})
     }
 

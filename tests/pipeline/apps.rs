@@ -98,7 +98,7 @@ impl Scene {
         let new = NewApp { name: "Weather".to_owned(), slug: None, rest };
         let created = hub.hub().apps().create(&ada, new, None).await.unwrap();
         assert!(created.app.webhook_verified);
-        *server.secret.lock().unwrap() = Some(created.webhook_secret);
+        *server.secret.lock().unwrap() = Some(created.webhook_secret.0);
         let scene = Self { hub, server, ada, bot, app: created.app };
         scene.install(scene.app.id).await;
         scene

@@ -160,7 +160,7 @@ pub async fn make(stage: &Stage, name: &str, events: &[&str], scopes: &[&str]) -
     };
     let new = NewApp { name: name.to_owned(), slug: None, rest };
     let created = stage.world.hub.apps().create(&stage.world.owner, new, None).await.unwrap();
-    (created.app, created.webhook_secret)
+    (created.app, created.webhook_secret.0)
 }
 
 pub async fn install(stage: &Stage, bot: BotId, app_id: AppId) -> (Installation, String) {

@@ -1,11 +1,14 @@
-//! `#[derive(FromRow)]` for the two databases of the store.
+//! The derives of hub-core.
 //!
-//! sqlx has a derive of the same name. Its crate of macros depends on the drivers, so a release build compiles SQLite,
-//! the TLS stack and the runtime a second time, for the compiler's own use.
+//! sqlx has a `FromRow` of its own. Its crate of macros depends on the drivers, so a release build compiles SQLite,
+//! the TLS stack and the runtime a second time, for the compiler's own use. The derives of poem-openapi emit three
+//! formats, and know nothing of serde's attributes.
 
 use proc_macro::TokenStream;
-use quote::quote;
-use syn::{Data, DeriveInput, Error, Field, Fields, Ident, LitStr, parse_macro_input};
+use syn::{DeriveInput, Error, parse_macro_input};
+
+mod api;
+mod from_row;
 
 /// Implements `sqlx::FromRow` for rows of SQLite and PostgreSQL. Each field is read from the column with its name,
 /// unless it is marked as
@@ -19,60 +22,22 @@ use syn::{Data, DeriveInput, Error, Field, Fields, Ident, LitStr, parse_macro_in
 #[proc_macro_derive(FromRow, attributes(row))]
 pub fn from_row(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    expand(&input).unwrap_or_else(Error::into_compile_error).into()
+    from_row::expand(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
-fn expand(input: &DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
-    let Data::Struct(syn::DataStruct { fields: Fields::Named(fields), .. }) = &input.data else {
-        return Err(Error::new_spanned(&input.ident, "FromRow needs a struct with named fields"));
-    };
-    let name = &input.ident;
-    let table = table(input)?;
-    let values = fields.named.iter().map(value).collect::<syn::Result<Vec<_>>>()?;
-    let rows = [quote!(::sqlx::sqlite::SqliteRow), quote!(::sqlx::postgres::PgRow)];
-    Ok(rows
-        .map(|row| {
-            quote! {
-                impl ::sqlx::FromRow<'_, #row> for #name {
-                    fn from_row(row: &#row) -> ::sqlx::Result<Self> {
-                        let read = || ::sqlx::Result::Ok(Self { #(#values),* });
-                        read().map_err(|error| crate::columns::damaged(row, #table, error))
-                    }
-                }
-            }
-        })
-        .into_iter()
-        .collect())
-}
-
-/// The table's name, for messages; the name of the struct when it has none.
-fn table(input: &DeriveInput) -> syn::Result<String> {
-    let mut table = input.ident.to_string();
-    for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("row")) {
-        attribute.parse_nested_meta(|meta| {
-            if !meta.path.is_ident("table") {
-                return Err(meta.error("expected `table = \"…\"`"));
-            }
-            table = meta.value()?.parse::<LitStr>()?.value();
-            Ok(())
-        })?;
-    }
-    Ok(table)
-}
-
-/// How a field is read.
-fn value(field: &Field) -> syn::Result<proc_macro2::TokenStream> {
-    let ident = &field.ident;
-    let column = quote!(stringify!(#ident));
-    let Some(attribute) = field.attrs.iter().find(|attribute| attribute.path().is_ident("row")) else {
-        return Ok(quote!(#ident: ::sqlx::Row::try_get(row, #column)?));
-    };
-    let word: Ident = attribute.parse_args()?;
-    Ok(match word.to_string().as_str() {
-        "flatten" => quote!(#ident: ::sqlx::FromRow::from_row(row)?),
-        "number" => quote!(#ident: crate::columns::number(row, #column)?),
-        "json" => quote!(#ident: crate::columns::json(row, #column)?),
-        "skip" => quote!(#ident: ::std::default::Default::default()),
-        _ => return Err(Error::new(word.span(), "expected `flatten`, `number`, `json` or `skip`")),
-    })
+/// Describes a record that the API returns, or a closed list of words, as a schema of the OpenAPI document; only with
+/// the feature `openapi`. The texts of the schema are the doc comments. A struct is written as JSON without the fields
+/// that are `None`; `rename` and `flatten` of serde apply.
+///
+/// - `#[api(name = "…")]`: the name of the schema where it is not that of the type;
+/// - `#[api(example = { … })]`: its example, as JSON;
+/// - `#[api(skip)]` on a field: not part of the schema;
+/// - `#[api(name = "…")]` on a field: its name where the record has another;
+/// - `#[api(flatten)]` on a field: its fields are those of the record, where the stored form nests them;
+/// - `#[api(with(Type, function))]` on a field: shown as what the function makes of it;
+/// - `#[api(and(name: Type = function, "text"))]` on a field: behind it, what the function makes of the record.
+#[proc_macro_derive(Api, attributes(api))]
+pub fn api(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    api::expand(&input).unwrap_or_else(Error::into_compile_error).into()
 }

@@ -85,11 +85,12 @@ pub struct AppActor {
 }
 
 words! {
-    /// A user's role.
+    /// Role of a user.
+    #[api(name = "UserRole")]
     pub enum Role {
         /// May administer the hub.
         Admin = "admin",
-        /// May use it.
+        /// May use the hub.
         Member = "member",
     }
 }

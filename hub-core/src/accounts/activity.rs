@@ -10,6 +10,7 @@ use crate::{
     id::UserId,
     model::audit::AuditEntry,
     page::{Page, PageRequest},
+    words::words,
 };
 
 /// Something that happened to the account.
@@ -23,15 +24,16 @@ pub struct Activity {
     pub current: bool,
 }
 
-/// Who did something to an account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ActivityBy {
-    /// Its user, or someone signed in as that user.
-    User,
-    /// An administrator or the operator; which one is not the user's to know.
-    Administrator,
-    /// Someone who failed to sign in.
-    Stranger,
+words! {
+    /// Who acted on an account.
+    pub enum ActivityBy {
+        /// Its user, or someone signed in as that user.
+        User = "user",
+        /// An administrator or the operator.
+        Administrator = "administrator",
+        /// Someone who failed to sign in.
+        Stranger = "stranger",
+    }
 }
 
 impl Accounts<'_> {

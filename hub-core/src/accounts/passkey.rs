@@ -21,7 +21,7 @@ use crate::{
     error::{Error, ErrorCode, Problems, Result},
     id::UserId,
     model::session::ClientInfo,
-    secret::Secret,
+    secret::{Secret, ShownOnce},
     store::{passkeys::PasskeyRow, sign_in_flows::FlowPurpose},
     text,
 };
@@ -34,12 +34,18 @@ const BACKUP_ELIGIBLE: u8 = 0x08;
 /// Passkeys of one user.
 const MAX_PASSKEYS: u32 = 50;
 
-/// The beginning of a ceremony, for the browser.
-#[derive(Debug, Clone)]
+/// Options for `navigator.credentials`.
+#[derive(Debug, Clone, hub_macros::Api)]
+#[api(name = "PasskeyCeremony", example = {
+    "flow_id": "hubf_…",
+    "publicKey": {"allowCredentials": [], "challenge": "5u0pHGwsNCx3VyhVbiCkCmyTXsw5NmqaZhAlDIlHN2M", "rpId": "hub.example", "userVerification": "required"},
+})]
 pub struct Ceremony {
-    /// The id with which it is ended, once.
-    pub flow_id: Secret,
-    /// The options for `navigator.credentials`, in the JSON of WebAuthn Level 3.
+    /// Id of the ceremony. It is sent back once, within five minutes and from the same browser.
+    pub flow_id: ShownOnce,
+    /// The options: `PublicKeyCredentialCreationOptionsJSON` or `PublicKeyCredentialRequestOptionsJSON`.
+    #[api(with(crate::openapi::Any, crate::openapi::one_any))]
+    #[api(name = "publicKey")]
     pub public_key: Value,
 }
 
@@ -148,7 +154,7 @@ impl Accounts<'_> {
         let name = new.name.unwrap_or_else(|| "Passkey".to_owned());
         let making = Making { holder, name, challenge };
         let flow_id = self.begin_flow(FlowPurpose::PasskeyRegistration, browser, LIFETIME, &making).await?;
-        Ok(Ceremony { flow_id, public_key: creation_options(&options)? })
+        Ok(Ceremony { flow_id: flow_id.into(), public_key: creation_options(&options)? })
     }
 
     /// Ends making a passkey with what the browser made. A new account is made now and signed in; a passkey
@@ -249,7 +255,7 @@ impl Accounts<'_> {
         }
         let state = SigningIn { named, challenge };
         let flow_id = self.begin_flow(FlowPurpose::PasskeyLogin, browser, LIFETIME, &state).await?;
-        Ok(Ceremony { flow_id, public_key })
+        Ok(Ceremony { flow_id: flow_id.into(), public_key })
     }
 
     /// The credentials of a name: made up where there are none.

@@ -18,7 +18,7 @@ use crate::{
     model::session::{ClientInfo, QrStatus},
     qr::qr_svg,
     random::Random,
-    secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
+    secret::{Secret, ShownOnce, TokenHash, TokenKind, new_token, parse_token},
     store::{
         Tx,
         qr_logins::{NewQrLogin, QrLoginRow},
@@ -35,44 +35,59 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Letters and digits that are not mistaken for one another, as RFC 8628 §6.1 suggests.
 const CODE_LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
 
-/// A fresh login, for the screen that asks.
-#[derive(Debug, Clone)]
+/// A new QR login.
+#[derive(Debug, Clone, hub_macros::Api)]
+#[api(example = {
+    "expires_at": "2026-11-21T09:30:00.000Z",
+    "poll_secret": "hubp_…",
+    "qr_id": "hubq_…",
+    "qr_svg": "<svg …>",
+    "qr_text": "https://hub.example/login?qr=hubq_…",
+    "user_code": "BCDF-GHJK",
+})]
 pub struct QrLogin {
-    /// The public id.
+    /// Public id, contained in the code.
     pub qr_id: String,
-    /// What the code says: a link to the hub's own page.
+    /// Content of the code: a link to the confirmation page of the hub.
     pub qr_text: String,
     /// The code as an SVG document.
     pub qr_svg: String,
-    /// Shown next to the code, and entered by the user who confirms: `BCDF-GHJK`.
+    /// Code to display next to the QR code; the user who confirms has to enter it.
     pub user_code: String,
-    /// What sees and collects the outcome.
-    pub poll_secret: Secret,
-    /// Until when.
+    /// Secret with which the requesting device reads and collects the outcome.
+    pub poll_secret: ShownOnce,
+    /// When the code expires: after two minutes.
     pub expires_at: Timestamp,
 }
 
-/// A login as the screen that asked for it sees it.
-#[derive(Debug, Clone)]
+/// Status of a QR login, for the requesting device.
+#[derive(Debug, Clone, hub_macros::Api)]
+#[api(name = "QrStatus", example = { "status": "waiting" })]
 pub struct QrPoll {
-    /// Status.
+    /// The status.
     pub status: QrStatus,
-    /// Who confirmed it.
+    /// The user who confirmed it.
     pub user_name: Option<String>,
-    /// The ticket for the session, once it is confirmed.
-    pub exchange: Option<Secret>,
+    /// Ticket for the session, once confirmed.
+    pub exchange: Option<ShownOnce>,
 }
 
-/// Who asks for a session, for the person who shall confirm it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The requesting device.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
+#[api(example = {
+    "expires_at": "2026-11-21T09:30:00.000Z",
+    "ip": "192.0.2.7",
+    "requested_at": "2026-11-21T09:30:00.000Z",
+    "user_agent": "hub-cli/0.1.0",
+})]
 pub struct QrAsker {
-    /// Address; empty when unknown.
+    /// Client address; empty if unknown.
     pub ip: String,
-    /// Program; empty when unknown.
+    /// User agent; empty if unknown.
     pub user_agent: String,
-    /// When they asked.
+    /// When it was requested.
     pub requested_at: Timestamp,
-    /// Until when it can be confirmed.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
@@ -107,7 +122,14 @@ impl Accounts<'_> {
             })
         });
         noted.await?;
-        Ok(QrLogin { qr_svg: qr_svg(&qr_text)?, qr_id, qr_text, user_code, poll_secret, expires_at })
+        Ok(QrLogin {
+            qr_svg: qr_svg(&qr_text)?,
+            qr_id,
+            qr_text,
+            user_code,
+            poll_secret: poll_secret.into(),
+            expires_at,
+        })
     }
 
     /// Status of a login, for the holder of its poll secret; `expired` once its time is up.
@@ -125,7 +147,7 @@ impl Accounts<'_> {
         let place = place(qr_id);
         let exchange = row.exchange.map(|sealed| self.ctx.sealer.open(&place, &sealed)).transpose()?;
         let user_name = row.user_name.filter(|_| row.status == QrStatus::Confirmed);
-        Ok(QrPoll { status: row.status, user_name, exchange })
+        Ok(QrPoll { status: row.status, user_name, exchange: exchange.map(Into::into) })
     }
 
     /// As [`Accounts::poll_qr_login`], but waits until the status differs from `last`.

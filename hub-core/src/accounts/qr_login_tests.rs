@@ -65,7 +65,7 @@ async fn a_qr_code_without_the_poll_secret_reveals_nothing() {
     let accounts = fixture.accounts();
     let stolen = accounts.exchange_qr_login(&login.qr_id, &other.poll_secret, &ticket, &client).await;
     assert_eq!(code(stolen), ErrorCode::InvalidToken, "the ticket without the secret");
-    for wrong in [none, Secret::new("hubx_"), login.poll_secret.clone()] {
+    for wrong in [none, Secret::new("hubx_"), login.poll_secret.0.clone()] {
         assert_eq!(code(exchange(&fixture, &login, &wrong).await), ErrorCode::InvalidToken);
     }
     assert!(exchange(&fixture, &login, &ticket).await.is_ok(), "wrong tries took nothing away");

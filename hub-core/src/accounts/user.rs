@@ -20,18 +20,33 @@ use crate::{
     time::Timestamp,
 };
 
-/// A user as they see themselves.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The signed-in user.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
+#[api(example = {
+    "created_at": "2026-11-21T09:30:00.000Z",
+    "display_name": "Alice",
+    "email": "",
+    "has_password": true,
+    "id": "usr_01KAJJS8P00000000000000001",
+    "oauth_accounts": [],
+    "passkeys": 0,
+    "role": "admin",
+    "status": "active",
+    "username": "alice",
+})]
 pub struct Me {
     /// The account.
+    #[api(flatten)]
     pub user: User,
-    /// Whether a password can be used to sign in.
+    /// Whether the user can sign in with a password.
     pub has_password: bool,
     /// Number of passkeys.
     pub passkeys: u32,
-    /// Names of the linked external providers.
+    /// Names of linked external providers.
     pub oauth_accounts: Vec<String>,
-    /// Until when the session may change the ways to sign in and let other devices in; `None` without a session.
+    /// Until when the session of the request may change the ways to sign in (passkeys and linked accounts) and let
+    /// other devices in. Absent with an API key, and in the response to a sign-in.
+    #[api(and(created_at: Timestamp = |row: &Self| row.user.created_at, "When the account was created."))]
     pub fresh_until: Option<Timestamp>,
 }
 

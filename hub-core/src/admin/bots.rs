@@ -25,12 +25,13 @@ impl BotQuery {
     }
 }
 
-/// A bot, and whose it is.
-#[derive(Debug, Clone)]
+/// A bot and its owner, without messages.
+#[derive(Debug, Clone, hub_macros::Api)]
 pub struct AdminBot {
     /// The bot.
+    #[api(flatten)]
     pub bot: Bot,
-    /// The username of its owner.
+    /// Username of its owner.
     pub owner_name: String,
 }
 

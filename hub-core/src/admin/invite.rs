@@ -12,7 +12,7 @@ use crate::{
     error::{Error, Result},
     idempotency::{self, Idempotent},
     model::audit::Action,
-    secret::{Secret, TokenHash, TokenKind, new_token},
+    secret::{Secret, ShownOnce, TokenHash, TokenKind, new_token},
     store::accounts::Purpose,
     time::Timestamp,
 };
@@ -22,16 +22,20 @@ pub const INVITE_DAYS: u32 = 7;
 /// The longest it can be used, in days.
 pub const MAX_INVITE_DAYS: u32 = 90;
 
-/// An invitation: lets one person register, once. This is its only sight.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// A created invitation. It is shown only here.
+#[derive(Debug, Clone, Serialize, Deserialize, hub_macros::Api)]
+#[api(example = {
+    "expires_at": "2026-11-21T09:30:00.000Z",
+    "invite": "hubi_…",
+    "invite_link": "https://hub.example.com/login#invite=hubi_…",
+})]
 pub struct Invite {
-    /// What the person shows.
-    #[serde(with = "idempotency::exposed")]
-    pub invite: Secret,
-    /// The page on which they register, with the invitation after the `#`, which no browser sends anywhere.
-    #[serde(with = "idempotency::exposed")]
-    pub url: Secret,
-    /// Until when.
+    /// Value of `invite` in the registration.
+    pub invite: ShownOnce,
+    /// Registration page with the invitation filled in.
+    #[api(name = "invite_link")]
+    pub url: ShownOnce,
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
@@ -72,7 +76,7 @@ impl Admin<'_> {
             Box::pin(async move {
                 tx.accounts().insert_one_time(Purpose::Invite, &hash, &subject, expires_at).await?;
                 tx.audit().add(&entry).await?;
-                Ok(Invite { invite, url: Secret::new(url), expires_at })
+                Ok(Invite { invite: invite.into(), url: Secret::new(url).into(), expires_at })
             })
         });
         write.await

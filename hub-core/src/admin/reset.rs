@@ -13,7 +13,7 @@ use crate::{
     id::UserId,
     idempotency::{self, Idempotent},
     model::audit::Action,
-    secret::{Secret, TokenHash, TokenKind, new_token},
+    secret::{Secret, ShownOnce, TokenHash, TokenKind, new_token},
     store::accounts::Purpose,
     time::Timestamp,
 };
@@ -21,13 +21,17 @@ use crate::{
 /// How long such a link can be used.
 pub const RESET_LINK_LIFETIME: Duration = Duration::from_secs(60 * 60);
 
-/// A link with which one person sets their password, once. This is its only sight.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// A created link. It is shown only here.
+#[derive(Debug, Clone, Serialize, Deserialize, hub_macros::Api)]
+#[api(example = {
+    "expires_at": "2026-11-21T09:30:00.000Z",
+    "reset_link": "https://hub.example.com/login/reset#hubr_…",
+})]
 pub struct ResetLink {
-    /// The page to open. The token follows the `#`, which browsers do not send.
-    #[serde(with = "idempotency::exposed")]
-    pub url: Secret,
-    /// Until when.
+    /// The page to open in a browser, for the user only.
+    #[api(name = "reset_link")]
+    pub url: ShownOnce,
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
@@ -68,7 +72,7 @@ impl Admin<'_> {
                 accounts.delete_one_time(Purpose::Reset, &subject).await?;
                 accounts.insert_one_time(Purpose::Reset, &hash, &subject, expires_at).await?;
                 tx.audit().add(&entry).await?;
-                Ok(ResetLink { url: Secret::new(url), expires_at })
+                Ok(ResetLink { url: Secret::new(url).into(), expires_at })
             })
         });
         write.await

@@ -106,7 +106,7 @@ async fn of_fifty_tries_to_use_an_invitation_one_succeeds() {
     let tries = (0..50).map(|n| {
         let new =
             NewUser { username: format!("u{n}"), password: PASSWORD.into(), display_name: None, email: None };
-        async move { accounts.register(new, Some(invite.clone()), client).await }
+        async move { accounts.register(new, Some(invite.0.clone()), client).await }
     });
     let done = join_all(tries).await;
     assert_eq!(done.iter().filter(|one| one.is_ok()).count(), 1);

@@ -232,13 +232,14 @@ pub(super) struct StreamOptions {
     pub include_usage: bool,
 }
 
-/// What an answer cost, in tokens.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+/// What a call to a model cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, hub_macros::Api)]
 #[serde(default)]
+#[api(name = "ModelUsage")]
 pub struct Usage {
-    /// What the model read.
+    /// Tokens that the model read.
     pub prompt_tokens: u64,
-    /// What it wrote.
+    /// Tokens that the model wrote.
     pub completion_tokens: u64,
 }
 

@@ -7,9 +7,8 @@ use super::{App, AppEventKind, AppScopes, AppTool, Listing, tool};
 use crate::{
     egress::Egress,
     error::{Error, Problems, Result},
-    idempotency,
     model::app_event as subscription,
-    secret::Secret,
+    secret::ShownOnce,
     text,
 };
 
@@ -253,17 +252,16 @@ pub(super) fn slug_of(name: &str, end: Option<&str>) -> String {
     }
 }
 
-/// A new app, and the only sight of its secrets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A created app. The secrets are shown only here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, hub_macros::Api)]
 pub struct CreatedApp {
     /// The app.
+    #[api(flatten)]
     pub app: App,
-    /// Proves to the token endpoint who asks.
-    #[serde(with = "idempotency::exposed")]
-    pub client_secret: Secret,
-    /// Signs what the hub sends to the app.
-    #[serde(with = "idempotency::exposed")]
-    pub webhook_secret: Secret,
+    /// Secret that authenticates the app at the token endpoint.
+    pub client_secret: ShownOnce,
+    /// Secret that signs requests of the hub to the app.
+    pub webhook_secret: ShownOnce,
 }
 
 #[cfg(test)]

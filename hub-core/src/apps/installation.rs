@@ -21,7 +21,7 @@ use crate::{
         revocation::Revoked,
     },
     page::{Page, PageRequest},
-    secret::Secret,
+    secret::ShownOnce,
     store::{Tx, fault::is_constraint},
     wake::Hint,
 };
@@ -29,14 +29,14 @@ use crate::{
 /// Apps on one bot.
 pub const MAX_INSTALLATIONS: u32 = 50;
 
-/// A new installation, and the only sight of its token.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A created installation. The token is shown only here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, hub_macros::Api)]
 pub struct InstalledApp {
     /// The installation.
+    #[api(flatten)]
     pub installation: Installation,
-    /// Its token.
-    #[serde(with = "idempotency::exposed")]
-    pub app_token: Secret,
+    /// Its token, for the bot API.
+    pub app_token: ShownOnce,
 }
 
 /// What came of installing an app.
@@ -144,7 +144,7 @@ impl Apps<'_> {
                 }
                 notify(tx, &ctx, &app, &installation, AppEventKind::AppInstalled).await?;
                 tx.audit().add(&entry.target(id, &*app.name).detail(detail)).await?;
-                Ok(InstalledApp { installation, app_token })
+                Ok(InstalledApp { installation, app_token: app_token.into() })
             }
             .boxed()
         })

@@ -192,8 +192,8 @@ impl<'h> Apps<'h> {
         let secret = |kind| -> Secret { new_token(kind, &self.ctx.random) };
         Ok(CreatedApp {
             app,
-            client_secret: secret(TokenKind::AppClient),
-            webhook_secret: secret(TokenKind::AppWebhook),
+            client_secret: secret(TokenKind::AppClient).into(),
+            webhook_secret: secret(TokenKind::AppWebhook).into(),
         })
     }
 

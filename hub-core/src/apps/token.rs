@@ -18,7 +18,7 @@ use crate::{
         app::NewToken,
         revocation::{Revocation, Revoked},
     },
-    secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
+    secret::{Secret, ShownOnce, TokenHash, TokenKind, new_token, parse_token},
     time::Timestamp,
 };
 
@@ -30,13 +30,12 @@ pub fn token_prefix(last4: &str) -> String {
     format!("{}…{last4}", TokenKind::App.prefix())
 }
 
-/// The answer to a replacement; the only sight of the new token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A new token, shown only here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 pub struct RegeneratedToken {
-    /// The new token.
-    #[serde(with = "idempotency::exposed")]
-    pub app_token: Secret,
-    /// Until when the old one stays valid; absent when it ended at once.
+    /// The token.
+    pub app_token: ShownOnce,
+    /// Until when the old token works; absent if it is invalid already.
     pub old_token_expires_at: Option<Timestamp>,
 }
 
@@ -95,7 +94,7 @@ impl Apps<'_> {
                 tx.audit().add(&entry.detail(json!({ "grace_hours": grace_hours }))).await?;
                 let revoked = Revoked::Installation(installation.id);
                 tx.revocations().add(&Revocation { id: revocation_id, revoked, at: now }).await?;
-                Ok((installation.id, RegeneratedToken { app_token, old_token_expires_at }))
+                Ok((installation.id, RegeneratedToken { app_token: app_token.into(), old_token_expires_at }))
             }
             .boxed()
         });

@@ -14,28 +14,28 @@ use crate::{
     time::Timestamp,
 };
 
-/// A person as the bot's owner sees them. Unknown texts are empty, never absent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A person with whom the bot has exchanged messages. Unknown texts are empty, never absent.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
 pub struct Contact {
-    /// Id on the network, byte for byte.
+    /// Id on the chat network, case-sensitive.
     pub user_id: String,
-    /// Display name on the network.
+    /// Display name on the chat network.
     pub user_name: String,
-    /// The owner's own note.
+    /// Your remark.
     pub remark: String,
-    /// Picture.
+    /// URL of the picture.
     pub avatar_url: String,
-    /// When the last message went either way.
+    /// Time of the last message in either direction.
     pub last_message_at: Timestamp,
-    /// Messages so far.
+    /// Number of messages.
     pub message_count: i64,
-    /// When sending to them ends unless they write again; absent when it is not open or has no end.
+    /// When the sending window closes unless they write again; absent if it is closed or has no end.
     pub window_expires_at: Option<Timestamp>,
-    /// Sends that are possible now: what is left until they write again, and within five minutes. 0 when nothing is
-    /// sent now; absent when there is no limit.
+    /// Number of sends that are possible now, within the window and within five minutes; absent if there is no
+    /// limit.
     pub sends_left: Option<u32>,
-    /// When the next message is sent to them, while the limit of messages in five minutes is reached. Messages that
-    /// are accepted until then are queued.
+    /// When the next message is sent, if the limit per five minutes is reached (setting `sends_per_five_minutes`).
+    /// Messages until then are accepted and queued.
     pub next_send_at: Option<Timestamp>,
 }
 

@@ -47,17 +47,18 @@ pub struct NewSend {
     pub stop: CancellationToken,
 }
 
-/// An accepted message: it is stored and will be tried, in order per person.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// An accepted message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 pub struct Sent {
-    /// Its id.
+    /// Id of the message.
     pub message_id: MessageId,
     /// State: `queued`.
     pub status: String,
-    /// Names the send in traces.
+    /// Id of the trace of the send.
     pub trace_id: TraceId,
     /// The network's handle of its first part.
     #[serde(default)]
+    #[api(skip)]
     pub client_id: String,
 }
 

@@ -19,7 +19,7 @@ use crate::{
     },
     plugins::InstalledPlugin,
     random::Random,
-    secret::{Secret, TokenHash},
+    secret::{Secret, ShownOnce, TokenHash},
     text,
     time::Timestamp,
 };
@@ -82,8 +82,9 @@ pub struct Channel {
     pub updated_at: Timestamp,
 }
 
-/// Counts of a channel's messages and deliveries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// Numbers of messages and deliveries of a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, hub_macros::Api)]
+#[api(name = "Stats")]
 pub struct ChannelStats {
     /// Messages received since the channel was created; with `include_outbound` also those that the bot sent.
     pub received: u64,
@@ -209,14 +210,13 @@ impl NewChannel {
     }
 }
 
-/// A channel just made, and the only sight of its key.
+/// A created channel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CreatedChannel {
     /// The channel.
     pub channel: Channel,
-    /// Its API key.
-    #[serde(with = "idempotency::exposed")]
-    pub api_key: Secret,
+    /// Its API key, shown only in this response.
+    pub api_key: ShownOnce,
 }
 
 /// What changes about a channel itself; what is not said stays.

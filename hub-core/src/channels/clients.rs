@@ -10,31 +10,45 @@ use crate::{
     time::Timestamp,
 };
 
-/// A client of a channel.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A client that is connected over a WebSocket.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
+#[api(example = {
+    "acked_seq": 40,
+    "address": "203.0.113.7",
+    "connected_at": "2025-11-21T09:30:00.000Z",
+    "id": "sock_01KAG00000E008000000000006",
+    "lag": 0,
+    "sent_seq": 42,
+    "user_agent": "orders/1.0",
+})]
 pub struct ChannelClient {
     /// Id of the connection.
     pub id: SocketId,
-    /// Network address; unknown for a program that embeds the hub.
+    /// Network address of the client; absent if unknown.
+    #[api(with(Option<String>, |address: &Option<IpAddr>| address.map(|address| address.to_canonical().to_string())))]
     pub address: Option<IpAddr>,
-    /// What the program calls itself; may be empty.
+    /// Name of the program, from its `User-Agent`; empty if it sent none.
     pub user_agent: String,
     /// When it connected.
     pub connected_at: Timestamp,
     /// Number of the last message that was sent to it.
     pub sent_seq: u64,
-    /// Number up to which it acknowledged; `None` if it never did.
+    /// Number up to which it acknowledged; absent if it never did.
     pub acked_seq: Option<u64>,
-    /// Messages of the channel that were not sent to it yet.
+    /// Number of messages of the channel that were not sent to it yet.
     pub lag: u64,
 }
 
 /// The clients of a channel.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
+#[api(example = {
+    "clients": [{"acked_seq": 40, "address": "203.0.113.7", "connected_at": "2025-11-21T09:30:00.000Z", "id": "sock_01KAG00000E008000000000006", "lag": 0, "sent_seq": 42, "user_agent": "orders/1.0"}],
+    "on_other_nodes": 0,
+})]
 pub struct ChannelClients {
-    /// Those that are connected to this node, oldest first.
+    /// Those that are connected to the node that responds, oldest first.
     pub clients: Vec<ChannelClient>,
-    /// How many are connected to other nodes, as last announced by them.
+    /// Number of clients of other nodes, as announced by them at most 10 seconds ago.
     pub on_other_nodes: u64,
 }
 

@@ -1,5 +1,6 @@
 //! Trying a filter on the messages that a bot has received.
 
+use super::Channels;
 use crate::{
     access::Actor,
     error::{Error, Problems, Result},
@@ -9,29 +10,62 @@ use crate::{
     time::Timestamp,
 };
 
-use super::Channels;
-
 /// Messages that a filter is tried on.
 pub const MAX_TESTED: u32 = 100;
 /// Length of the shown part of a text, in characters.
 const MAX_EXCERPT: usize = 200;
 
 /// What a filter decides about a message.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
+#[api(example = {
+    "created_at": "2026-11-21T09:30:00.000Z",
+    "excerpt": "hello",
+    "from_user_id": "ann@im.wechat",
+    "message_id": "msg_01KAJJS8P00000000000000005",
+    "passed": false,
+    "reason": "keyword",
+})]
 pub struct FilterVerdict {
     /// The message.
     pub message_id: MessageId,
-    /// Who sent it.
+    /// Id of the sender.
     pub from_user_id: String,
-    /// The beginning of its text.
+    /// Beginning of the text, at most 200 characters.
     pub excerpt: String,
-    /// When the hub received it.
+    /// When the hub received the message.
     pub created_at: Timestamp,
-    /// Whether the channel would receive it.
+    /// Whether the channel would receive the message.
     pub passed: bool,
-    /// As in a trace: `passed`, or what did not match: `handle`, `sender`, `keyword`, `type` (several with commas),
-    /// `expression`, or `expression error: …`.
+    /// The same words as in traces: `passed`, or what did not match: `handle`, `sender`, `keyword`, `type` (several
+    /// separated by commas), `expression`, or `expression error: …`.
     pub reason: String,
+}
+
+/// What a filter decides about the last messages of a bot.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
+#[api(example = {
+    "messages": [{
+        "created_at": "2026-11-21T09:30:00.000Z",
+        "excerpt": "hello",
+        "from_user_id": "ann@im.wechat",
+        "message_id": "msg_01KAJJS8P00000000000000005",
+        "passed": false,
+        "reason": "keyword",
+    }],
+    "passed": 0,
+})]
+pub struct TestedFilter {
+    /// Number of messages that pass.
+    pub passed: u32,
+    /// The messages, newest first.
+    pub messages: Vec<FilterVerdict>,
+}
+
+impl From<Vec<FilterVerdict>> for TestedFilter {
+    fn from(messages: Vec<FilterVerdict>) -> Self {
+        let passed = messages.iter().filter(|message| message.passed).count();
+        Self { passed: u32::try_from(passed).unwrap_or(u32::MAX), messages }
+    }
 }
 
 impl Channels<'_> {

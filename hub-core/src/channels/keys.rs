@@ -15,7 +15,7 @@ use crate::{
     id::{BotId, ChannelId},
     idempotency::{self, Idempotent},
     model::{channel::NewKey, revocation::Revoked},
-    secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
+    secret::{Secret, ShownOnce, TokenHash, TokenKind, new_token, parse_token},
     time::Timestamp,
     wake::Hint,
 };
@@ -28,13 +28,12 @@ pub fn key_prefix(last4: &str) -> String {
     format!("{}…{last4}", TokenKind::ChannelKey.prefix())
 }
 
-/// The answer to a key replacement; the only sight of the new key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A new API key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 pub struct RegeneratedKey {
-    /// The new key.
-    #[serde(with = "idempotency::exposed")]
-    pub api_key: Secret,
-    /// Until when the old one stays valid; absent when it ended at once.
+    /// The key, shown only in this response.
+    pub api_key: ShownOnce,
+    /// Until when the old key stays valid; absent if it is invalid already.
     pub old_key_expires_at: Option<Timestamp>,
 }
 
@@ -85,7 +84,7 @@ impl Channels<'_> {
                 }
                 tx.audit().add(&entry).await?;
                 tx.revocations().add(&revocation).await?;
-                Ok(RegeneratedKey { api_key, old_key_expires_at })
+                Ok(RegeneratedKey { api_key: api_key.into(), old_key_expires_at })
             }
             .boxed()
         });

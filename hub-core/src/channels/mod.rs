@@ -30,7 +30,7 @@ pub use crate::{
 };
 pub use channel::{Channel, ChannelPatch, ChannelStats, CreatedChannel, MAX_LANE_HOLD_S, NewChannel};
 pub use clients::{ChannelClient, ChannelClients};
-pub use filter_test::{FilterVerdict, MAX_TESTED};
+pub use filter_test::{FilterVerdict, MAX_TESTED, TestedFilter};
 pub use keys::RegeneratedKey;
 
 use crate::{
@@ -128,7 +128,7 @@ impl<'h> Channels<'h> {
                 check_name_is_free(tx, &record).await?;
                 tx.channels().insert(&record, &key.hash).await.map_err(handle_taken)?;
                 tx.audit().add(&entry).await?;
-                Ok(CreatedChannel { channel, api_key })
+                Ok(CreatedChannel { channel, api_key: api_key.into() })
             }
             .boxed()
         })

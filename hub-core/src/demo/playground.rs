@@ -23,14 +23,21 @@ pub struct Playground {
     pub receiver: DemoReceiver,
 }
 
-/// What the receiver does, and what it received.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The receiver of the demo.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
+#[api(name = "SimReceiver", example = {
+    "mode": "answer",
+    "requests": [{"at": "2026-11-21T09:30:00.000Z", "attempt": "1", "content": "order 42", "mode": "answer", "reason": "X-Signature, webhook-signature", "reply": "42 is on its way", "verified": true, "webhook_id": "msg_01K9ZC3V5T8QK4X7M2N6P0RSWA"}],
+})]
 pub struct ReceiverState {
     /// What it does with the next request.
+    #[api(name = "mode")]
     pub behaviour: Behaviour,
-    /// For how many requests, until it answers again; `None` until the next change.
+    /// Number of requests after which it responds normally again.
+    #[api(name = "times")]
     pub left: Option<u32>,
-    /// The last requests, oldest first.
+    /// The last 50 requests, oldest first.
+    #[api(name = "requests")]
     pub received: Vec<Received>,
 }
 

@@ -10,7 +10,7 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header, request::Parts};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::signature::Verdict;
@@ -19,6 +19,7 @@ use crate::{
     local_http::{Cut, LocalService, refuse_other_pages, require_json},
     secret::Secret,
     time::{Clock, Timestamp},
+    words::words,
 };
 
 /// Requests that are remembered; the oldest is forgotten.
@@ -30,39 +31,55 @@ const MAX_CONTENT: usize = 500;
 /// How long a hanging receiver holds a request: beyond the longest timeout of a webhook.
 const HANG: Duration = Duration::from_secs(40);
 
-/// What the receiver does with the next requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Behaviour {
-    /// Checks, and answers a reply.
-    #[default]
-    Answer,
-    /// Answers 500.
-    Fail,
-    /// Does not answer.
-    Hang,
-    /// Cuts the connection.
-    Cut,
+words! {
+    /// What the receiver of the demo does with a request.
+    #[derive(Default)]
+    #[api(name = "ReceiverMode")]
+    pub enum Behaviour {
+        /// Checks the signature and responds with a reply.
+        #[default]
+        Answer = "answer",
+        /// Responds with 500.
+        Fail = "fail",
+        /// Does not respond.
+        Hang = "hang",
+        /// Closes the connection.
+        Cut = "cut",
+    }
 }
 
-/// A request that came.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A request that the receiver of the demo received.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, hub_macros::Api)]
+#[api(name = "ReceivedRequest", example = {
+    "at": "2026-11-21T09:30:00.000Z",
+    "attempt": "1",
+    "content": "order 42",
+    "mode": "answer",
+    "reason": "X-Signature, webhook-signature",
+    "reply": "42 is on its way",
+    "verified": true,
+    "webhook_id": "msg_01K9ZC3V5T8QK4X7M2N6P0RSWA",
+})]
 pub struct Received {
-    /// When.
+    /// When it arrived.
     pub at: Timestamp,
-    /// `webhook-id`, the same for every attempt; empty when there was none.
+    /// The header `webhook-id`, the same for every attempt; empty if absent.
     pub webhook_id: String,
-    /// `X-Hub-Attempt`; empty when there was none.
+    /// The header `X-Hub-Attempt`; empty if absent.
     pub attempt: String,
-    /// The message's text, cut to 500 characters.
+    /// Text of the message, at most 500 characters.
+    #[api(and(verified: bool = |request: &Self| request.verdict.verified, "Whether the signature is valid."))]
+    #[api(and(reason: String = |request: &Self| request.verdict.reason.clone(), "The headers that were checked, or what is wrong."))]
     pub content: String,
+    /// What the receiver did.
+    #[api(name = "mode")]
+    pub behaviour: Behaviour,
+    /// The reply in the response, if there was one.
+    pub reply: Option<String>,
     /// What the receiver thinks of the signature.
     #[serde(flatten)]
+    #[api(skip)]
     pub verdict: Verdict,
-    /// What it did.
-    pub behaviour: Behaviour,
-    /// What it answered, when it answered a reply.
-    pub reply: Option<String>,
 }
 
 /// The receiver. Cheap to clone; clones share everything.
@@ -146,7 +163,7 @@ impl DemoReceiver {
     }
 
     fn control(&self, body: &[u8]) -> Response<Bytes> {
-        #[derive(Deserialize)]
+        #[derive(serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Behave {
             mode: Behaviour,

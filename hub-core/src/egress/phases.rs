@@ -11,7 +11,8 @@ use super::EgressFault;
 use crate::{time::Stopwatch, words::words};
 
 words! {
-    /// A part of a request.
+    /// Phase of a request.
+    #[api(name = "RequestPhase")]
     pub enum Phase {
         /// The check of the address.
         Address = "address",

@@ -41,13 +41,13 @@ words! {
         Sent = "sent",
         /// A file of a message is available, or will not be.
         Media = "media",
-        /// A bot was bound, removed, or has another status or name.
+        /// A bot was bound, deleted or renamed, or its status changed.
         Bot = "bot",
         /// Plugins of a channel changed.
         Plugin = "plugin",
         /// A version of a plugin, or the listing of an app, was submitted for a review or reviewed.
         Review = "review",
-        /// Apps of a bot changed.
+        /// Apps on a bot changed.
         App = "app",
     }
 }

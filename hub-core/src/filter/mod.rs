@@ -9,6 +9,7 @@ use crate::{
     error::{Problems, Result},
     network::MessageKind,
     text::is_within,
+    words::words,
 };
 
 mod cost;
@@ -20,33 +21,39 @@ const MAX_ENTRIES: usize = 100;
 const MAX_USER_ID: usize = 256;
 const MAX_KEYWORD: usize = 256;
 
-/// How the lists of a filter combine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Match {
-    /// Every list that is not empty has to match.
-    #[default]
-    All,
-    /// One of the lists that are not empty has to match.
-    Any,
+words! {
+    /// How the lists of a filter combine.
+    #[derive(Default)]
+    pub enum Match {
+        /// Every list that is not empty must match.
+        #[default]
+        All = "all",
+        /// One list that is not empty must match.
+        Any = "any",
+    }
 }
 
-/// A channel's filter: as stored, and as an update. An empty filter takes every message. Inside a list one
-/// entry is enough; `match` says how the lists combine; the expression, if there is one, has to be true in
-/// any case.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// A filter. A list matches if one of its entries matches; an empty list is ignored.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, hub_macros::Api)]
 #[serde(default, deny_unknown_fields)]
+#[api(name = "FilterRules", example = {
+    "expression": "size(content) < 500",
+    "keywords": ["order"],
+    "match": "all",
+    "message_types": ["text"],
+    "user_ids": [],
+})]
 pub struct Filter {
-    /// Senders, byte for byte.
+    /// Ids of senders.
     pub user_ids: Vec<String>,
-    /// Texts that the content contains, without regard to case and width of letters (NFKC).
+    /// Texts that the content contains, regardless of case and width of letters.
     pub keywords: Vec<String>,
     /// `text`, `image`, `voice`, `video`, `file`, `other`.
     pub message_types: Vec<String>,
     /// How the lists combine.
     #[serde(rename = "match")]
     pub mode: Match,
-    /// A CEL expression over the fields of [`FilterInput`].
+    /// A CEL expression over the fields of the webhook payload, which must be true in addition to the lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expression: Option<String>,
 }

@@ -44,12 +44,19 @@ const HOLD: Duration = Duration::from_secs(25);
 /// How often the store is read for a change.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A login as the user sees who is to confirm it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A login of a program that waits for a user.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
+#[api(example = {
+    "address": "203.0.113.7",
+    "expires_at": "2025-11-21T09:32:00.000Z",
+    "requested_at": "2025-11-21T09:30:00.000Z",
+    "user_agent": "agent-host/1.0",
+})]
 pub struct IlinkLogin {
     /// Network address of the program; empty if unknown.
+    #[api(name = "address")]
     pub ip: String,
-    /// The program's own name, at most 40 characters; may be empty.
+    /// Name of the program, at most 40 characters of its `User-Agent`; empty if it sent none.
     pub user_agent: String,
     /// When it began.
     pub requested_at: Timestamp,

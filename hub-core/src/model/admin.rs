@@ -11,25 +11,41 @@ use crate::{
     time::Timestamp,
 };
 
-/// A user as administrators see them.
-#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+/// A user, for administrators.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow, hub_macros::Api)]
 #[row(table = "users")]
+#[api(example = {
+    "api_keys": 0,
+    "bots": 2,
+    "created_at": "2026-11-21T09:30:00.000Z",
+    "display_name": "Alice",
+    "email": "",
+    "has_password": true,
+    "id": "usr_01KAJJS8P00000000000000001",
+    "last_seen_at": "2026-11-21T09:30:00.000Z",
+    "role": "member",
+    "sessions": 1,
+    "status": "active",
+    "username": "alice",
+})]
 pub struct AdminUser {
     /// The account.
     #[row(flatten)]
+    #[api(flatten)]
     pub user: User,
-    /// Whether a password can be used to sign in.
+    /// Whether the user can sign in with a password.
     pub has_password: bool,
-    /// How many bots they have.
+    /// Number of bots.
     #[row(number)]
     pub bots: u32,
-    /// How many sessions, ended ones that are not forgotten yet included.
+    /// Number of sessions.
     #[row(number)]
     pub sessions: u32,
-    /// How many API keys.
+    /// Number of API keys.
     #[row(number)]
     pub api_keys: u32,
-    /// When one of the sessions was last used, to the minute.
+    /// When a session was last used, to the minute; absent if the user has no session.
+    #[api(and(created_at: Timestamp = |row: &Self| row.user.created_at, "When the account was created."))]
     pub last_seen_at: Option<Timestamp>,
 }
 

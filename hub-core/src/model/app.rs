@@ -18,65 +18,86 @@ use crate::{
 words! {
     /// Listing state of an app.
     pub enum Listing {
-        /// Its author has not asked for it.
+        /// Not requested.
         Unlisted = "unlisted",
-        /// It waits for an administrator.
+        /// Waits for an administrator.
         Pending = "pending",
         /// Every user can find it.
         Listed = "listed",
-        /// An administrator refused.
+        /// Rejected by an administrator.
         Rejected = "rejected",
     }
 }
 
 /// An app.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, FromRow)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, FromRow, hub_macros::Api)]
 #[row(table = "apps")]
+#[api(name = "AppDetail", example = {
+    "created_at": "2026-11-21T09:30:00.000Z",
+    "description": "Tells the weather.",
+    "events": ["command"],
+    "homepage": "",
+    "icon_url": "",
+    "id": "app_01KAG00000E008000000000007",
+    "installs": 1,
+    "listing": "unlisted",
+    "name": "Weather",
+    "owner_id": "usr_01KAG00000E008000000000001",
+    "owner_name": "ada",
+    "redirect_uris": ["https://weather.example/oauth/callback"],
+    "scopes": ["message:read"],
+    "slug": "weather",
+    "tools": [],
+    "updated_at": "2026-11-21T09:30:00.000Z",
+    "webhook_url": "https://weather.example/hub",
+    "webhook_verified": true,
+})]
 pub struct App {
-    /// Id; also its `client_id`.
+    /// Id of the app; also the `client_id` of OAuth.
     pub id: AppId,
-    /// Whose it is.
+    /// Id of the author.
     pub owner_id: UserId,
-    /// Their user name.
+    /// Username of the author.
     pub owner_name: String,
     /// Name.
     pub name: String,
-    /// Short name, unique on the hub.
+    /// Slug, unique on the hub.
     pub slug: String,
-    /// What it does.
+    /// Description.
     pub description: String,
-    /// Picture; may be empty.
+    /// URL of the icon; may be empty.
     pub icon_url: String,
-    /// Page about it; may be empty.
+    /// URL of the homepage; may be empty.
     pub homepage: String,
-    /// Where authorizations may lead, to the letter.
+    /// Redirect URIs, compared exactly.
     #[row(json)]
     pub redirect_uris: Vec<String>,
-    /// Where its installation begins, if the app wants to begin it itself.
+    /// URL at which the app starts its installation itself.
     pub setup_url: Option<String>,
-    /// Where events go; `None` for who is not its author.
+    /// URL for events; visible to its author.
     pub webhook_url: Option<String>,
-    /// Whether the server at this URL has returned the challenge.
+    /// Whether the server at this URL has returned the challenge. Events are sent to a verified URL only.
     pub webhook_verified: bool,
-    /// Events that it subscribes to.
+    /// Events to receive.
     #[row(json)]
+    #[api(with(Vec<String>, |events: &Vec<AppEventKind>| events.iter().map(ToString::to_string).collect()))]
     pub events: Vec<AppEventKind>,
-    /// What it asks for.
+    /// Requested scopes.
     #[row(json)]
     pub scopes: AppScopes,
-    /// What it can be asked to do.
+    /// Tools.
     #[row(json)]
     pub tools: Vec<AppTool>,
     /// Listing state.
     pub listing: Listing,
-    /// Why an administrator refused.
+    /// Why an administrator rejected the listing.
     pub listing_reason: Option<String>,
-    /// Bots it is installed on.
+    /// Number of bots with the app.
     #[row(number)]
     pub installs: u64,
-    /// Since when it exists.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// When it was last changed.
     pub updated_at: Timestamp,
 }
 
@@ -107,29 +128,30 @@ words! {
     }
 }
 
-/// A call of an app.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+/// An API call of an app.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, hub_macros::Api)]
 #[row(table = "app_calls")]
 pub struct AppCall {
-    /// Id.
+    /// Id of the call.
     pub id: AppCallId,
-    /// The trace of what it caused.
+    /// Id of the trace that the call belongs to.
     pub trace_id: Option<TraceId>,
     /// Method.
     pub method: String,
     /// Path, without its query.
     pub path: String,
-    /// Beginning of the body, without what is confidential in it.
+    /// Beginning of the body: 4 KiB, without files and context tokens.
     pub request_body: String,
-    /// Status of the answer.
+    /// HTTP status of the response.
     #[row(number)]
+    #[api(name = "status_code")]
     pub status: u16,
-    /// Beginning of the answer.
+    /// Beginning of the response: 4 KiB.
     pub response_body: String,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     #[row(number)]
     pub duration_ms: u64,
-    /// When it was answered.
+    /// When the response was sent.
     pub created_at: Timestamp,
 }
 
@@ -148,37 +170,56 @@ pub struct NewAppCall {
 }
 
 /// An app on a bot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, FromRow)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, FromRow, hub_macros::Api)]
 #[row(table = "app_installations")]
+#[api(example = {
+    "app_id": "app_01KAG00000E008000000000007",
+    "app_name": "Weather",
+    "app_slug": "weather",
+    "app_token_prefix": "huba_…x7qa",
+    "bot_id": "bot_01KAG00000E008000000000002",
+    "config": {"repository": "***"},
+    "created_at": "2026-11-21T09:30:00.000Z",
+    "enabled": true,
+    "handle": "weather",
+    "id": "ins_01KAG00000E008000000000008",
+    "scopes": ["message:read"],
+    "tools": [],
+})]
 pub struct Installation {
-    /// Id.
+    /// Id of the installation.
     pub id: InstallationId,
-    /// The app.
+    /// Id of the app.
     pub app_id: AppId,
-    /// Its name.
+    /// Name of the app.
     pub app_name: String,
-    /// Its short name.
+    /// Slug of the app.
     pub app_slug: String,
-    /// The bot.
+    /// Id of the bot.
     pub bot_id: BotId,
-    /// How people call it there, without the `@`.
+    /// Handle on this bot, without the `@`.
     pub handle: String,
-    /// What the bot's owner granted.
+    /// Granted scopes.
     #[row(json)]
     pub scopes: AppScopes,
-    /// Tools that it has on this bot alone.
+    /// Tools on this bot only.
     #[row(json)]
     pub tools: Vec<AppTool>,
-    /// Its configuration: the mask of each value by name. Stored apart, sealed: [`InstallationRecord::config`].
+    /// Configuration by name; each value is masked: `***` and, of 12 characters or more, the last four.
     #[row(skip)]
     #[serde(default)]
     pub config: BTreeMap<String, String>,
-    /// Whether it receives events and its token works.
+    /// Whether the app receives events and its token works.
+    #[api(and(
+        app_token_prefix: String = |installed: &Self| crate::apps::token_prefix(&installed.token_last4),
+        "First and last characters of its token."
+    ))]
     pub enabled: bool,
-    /// The last four characters of its token.
-    pub token_last4: String,
-    /// Since when it is there.
+    /// When it was installed.
     pub created_at: Timestamp,
+    /// The last four characters of its token.
+    #[api(skip)]
+    pub token_last4: String,
 }
 
 /// An installation as it is stored.
@@ -227,19 +268,20 @@ pub struct AppRuntime {
     pub commands: Vec<String>,
 }
 
-/// A tool.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A tool of an app.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, hub_macros::Api)]
 pub struct AppTool {
-    /// Its name for models: 1 to 64 of letters, digits, `_` and `-`.
+    /// Name for models.
     pub name: String,
-    /// What it does.
+    /// Description.
     #[serde(default)]
     pub description: String,
-    /// The command by which people call it, without the slash; a tool without one is for models alone.
+    /// Command with which people call it, without the slash; a tool without a command is for models only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// JSON Schema of its arguments: an object.
+    /// JSON Schema of its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[api(with(Option<crate::openapi::Any>, crate::openapi::any))]
     pub parameters: Option<Value>,
 }
 

@@ -57,47 +57,50 @@ pub(crate) fn parse_all(words: &[String]) -> Result<Vec<AppEventKind>, Error> {
 words! {
     /// State of an event.
     pub enum AppEventState {
-        /// It waits for delivery or for a retry.
+        /// Waits for delivery or for a retry.
         Pending = "pending",
-        /// The app took it.
+        /// Delivered.
         Delivered = "delivered",
-        /// It was given up.
+        /// Failed permanently.
         Failed = "failed",
     }
 }
 
-/// An event in the log.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+/// An event for an app.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, hub_macros::Api)]
 #[row(table = "app_events")]
 pub struct AppEvent {
-    /// Id.
+    /// Id of the event.
     pub id: AppEventId,
-    /// The trace of what it tells of.
+    /// Id of the trace.
     pub trace_id: Option<TraceId>,
-    /// Word of its kind.
+    /// Type of the event.
+    #[api(name = "event_type")]
     pub kind: String,
-    /// The event as JSON.
+    /// Payload.
+    #[api(with(crate::openapi::Any, crate::openapi::parsed))]
     pub event: String,
-    /// Status.
+    /// State.
+    #[api(name = "status")]
     pub state: AppEventState,
-    /// Attempts made.
+    /// Number of attempts.
     #[row(number)]
     pub attempts: u32,
-    /// When it is tried again.
+    /// When the next attempt is due.
     pub next_attempt_at: Option<Timestamp>,
-    /// Status of the last answer.
-    #[row(number)]
-    pub response_status: Option<u16>,
-    /// Beginning of the last answer.
-    pub response_body: String,
-    /// What went wrong last.
-    pub error: Option<String>,
-    /// How long the last attempt took, in milliseconds.
-    #[row(number)]
-    pub duration_ms: u64,
     /// When it was written to a socket of the app.
     pub written_at: Option<Timestamp>,
-    /// When it happened.
+    /// HTTP status of the last response.
+    #[row(number)]
+    pub response_status: Option<u16>,
+    /// Beginning of the last response: 4 KiB.
+    pub response_body: String,
+    /// The last error.
+    pub error: Option<String>,
+    /// Duration of the last attempt, in milliseconds.
+    #[row(number)]
+    pub duration_ms: u64,
+    /// When it occurred.
     pub created_at: Timestamp,
 }
 

@@ -141,30 +141,44 @@ pub struct NewEntry {
     pub ip: String,
 }
 
-/// An entry of the log.
-#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+/// An act of an administrator, on a credential, or one that changes where messages go.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow, hub_macros::Api)]
 #[row(table = "audit")]
+#[api(example = {
+    "action": "user.updated",
+    "actor": "usr_01KAJJS8P00000000000000004",
+    "actor_name": "alice",
+    "at": "2026-11-21T09:30:00.000Z",
+    "credential": "ses_01KAJJS8P00000000000000004",
+    "detail": {"role": "admin"},
+    "id": "aud_01KAJJS8P00000000000000004",
+    "ip": "203.0.113.7",
+    "target": "usr_01KAJJS8P00000000000000005",
+    "target_name": "bob",
+})]
 pub struct AuditEntry {
-    /// Its id.
+    /// Id of the entry.
     pub id: AuditId,
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// Id of the user who acted, `operator` for the command line on the machine, empty for a stranger.
+    /// Id of the user who acted, `operator` for the command line on the server, empty for an unauthenticated
+    /// caller.
     pub actor: String,
-    /// The user's name at that time.
+    /// Username at that time.
     pub actor_name: String,
-    /// Id of the session or key they acted with; empty without one.
+    /// Id of the session or API key that was used; empty if there was none.
     pub credential: String,
-    /// A word of [`Action`].
+    /// Type of the act, for example `user.updated`.
     pub action: String,
-    /// Id of what it was done to.
+    /// Id of the affected object.
     pub target: String,
-    /// The name of that at the time.
+    /// Name of the affected object at that time.
     pub target_name: String,
-    /// What else is known: `{}` or an object. Never a secret.
+    /// Further details; never a secret.
     #[row(json)]
+    #[api(with(crate::openapi::Any, crate::openapi::one_any))]
     pub detail: Value,
-    /// Address the credential was made from; empty when unknown.
+    /// Client address; empty if unknown.
     pub ip: String,
 }
 

@@ -9,28 +9,28 @@ use crate::{
     words::words,
 };
 
-/// A bot as its owner sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A bot.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
 pub struct Bot {
-    /// Id.
+    /// Id of the bot.
     pub id: BotId,
-    /// Name.
+    /// Name of the bot.
     pub name: String,
-    /// Chat network, for example `ilink`.
+    /// Chat network.
     pub network: String,
-    /// Status of its connection.
+    /// Connection status.
     pub status: BotStatus,
-    /// Why, where the status alone does not say.
+    /// Reason for the status, if known.
     pub status_reason: Option<String>,
-    /// The account's id on the chat network.
+    /// Id of the account on the chat network.
     pub wx_id: String,
-    /// The hub user it belongs to.
+    /// User who owns the bot.
     pub owner_id: UserId,
-    /// Whether a message to the account's own person would be taken now.
+    /// Whether a message to the owner of the account can be sent now.
     pub can_send: bool,
-    /// Why not.
+    /// Reason if it cannot.
     pub send_disabled_reason: Option<String>,
-    /// When the last message came.
+    /// When the last message was received.
     pub last_inbound_at: Option<Timestamp>,
     /// When it was bound.
     pub created_at: Timestamp,
@@ -52,22 +52,22 @@ pub struct BotHealth {
 }
 
 words! {
-    /// Status of a bot's connection.
+    /// Connection status of a bot.
     #[derive(Hash)]
     pub enum BotStatus {
-        /// Bound, and no poller has taken it yet.
+        /// Bound, not connected yet.
         Pending = "pending",
-        /// A poller is making contact.
+        /// The hub is connecting.
         Connecting = "connecting",
-        /// The network answers.
+        /// The network responds.
         Online = "online",
-        /// The network answers irregularly.
+        /// The network responds irregularly.
         Degraded = "degraded",
-        /// The network has not answered for a while; the hub goes on trying.
+        /// The network has not responded for some time; the hub keeps trying.
         Offline = "offline",
-        /// The network wants a new login.
+        /// The network requires a new login: bind the account again.
         Expired = "expired",
-        /// Something a person has to look at.
+        /// An error that needs attention.
         Error = "error",
     }
 }
@@ -162,22 +162,22 @@ pub struct StoredContact {
 }
 
 words! {
-    /// Status of a login.
+    /// Status of a bind.
     #[derive(Hash)]
     pub enum BindStatus {
         /// The code was not scanned yet.
         Waiting = "waiting",
         /// Scanned, not yet confirmed on the phone.
         Scanned = "scanned",
-        /// The phone shows a number; the next confirm has to bring it.
+        /// The phone shows a number, which the next confirm has to contain.
         NeedCode = "need_code",
-        /// Done: the bot has its login.
+        /// Done.
         Confirmed = "confirmed",
-        /// Time, or the last code, ran out.
+        /// Time or codes ran out.
         Expired = "expired",
-        /// The account was bound here before; its login is used again.
+        /// The account was already bound here; its login is used again.
         AlreadyBound = "already_bound",
-        /// It cannot succeed.
+        /// Refused by the network or the hub.
         Refused = "refused",
     }
 }

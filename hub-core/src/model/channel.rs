@@ -175,15 +175,15 @@ pub(crate) fn decode<T: DeserializeOwned>(json: &str) -> Result<T> {
 }
 
 words! {
-    /// What happens to a delivery whose plugin failed in `onRequest`.
+    /// What happens to a delivery if a plugin fails before the request.
     #[derive(Default)]
     pub enum OnPluginError {
-        /// Nothing is sent; the delivery failed and is tried again.
+        /// Nothing is sent; the delivery is retried.
         #[default]
         Retry = "retry",
-        /// The request is sent as it was before the plugin.
+        /// The request is sent without the changes of the plugin.
         Send = "send",
-        /// Nothing is sent, and the delivery is over.
+        /// Nothing is sent, and the delivery ends.
         Drop = "drop",
     }
 }
@@ -202,14 +202,16 @@ pub struct NewKey {
 }
 
 /// How the deliveries of a channel are doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, hub_macros::FromRow)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, hub_macros::FromRow, hub_macros::Api,
+)]
 #[row(table = "channels")]
 pub struct ChannelHealth {
-    /// Since when every attempt at the webhook failed.
+    /// Since when every attempt at the webhook failed; absent if the last one succeeded.
     pub failing_since: Option<Timestamp>,
-    /// When the newest successful delivery ended, also after its message was deleted.
+    /// When the newest successful delivery ended, also after its message was deleted; absent if there was none.
     pub last_ok_at: Option<Timestamp>,
-    /// When the next attempt is due, of the oldest 1,000 deliveries in their lanes and the oldest 1,000 parked ones.
+    /// When the next attempt is due; absent if no delivery waits.
     pub next_attempt_at: Option<Timestamp>,
     /// Deliveries that left their lane and wait for a retry.
     #[row(number)]
@@ -219,17 +221,17 @@ pub struct ChannelHealth {
     pub dead: u64,
 }
 
-/// A channel in the statistics of its owner.
-#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+/// A channel in the statistics.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow, hub_macros::Api)]
 #[row(table = "channels")]
 pub struct ChannelTotals {
-    /// Id.
+    /// Id of the channel.
     pub id: ChannelId,
-    /// Its bot.
+    /// Id of its bot.
     pub bot_id: BotId,
-    /// Name.
+    /// Name of the channel.
     pub name: String,
-    /// Messages received since it exists.
+    /// Messages received since the channel was created.
     #[row(number)]
     pub received: u64,
     /// Deliveries in their lane.

@@ -8,47 +8,51 @@ use crate::{id::MediaId, network::MessageKind, secret::Secret, time::Timestamp, 
 
 words! {
     /// State of a file.
+    #[api(name = "MediaStatus")]
     pub enum MediaState {
-        /// It may be uploaded.
+        /// Announced, not uploaded yet.
         Pending = "pending",
         /// It is being uploaded.
         Uploading = "uploading",
-        /// It is with the network.
+        /// It is being downloaded from the chat network.
         Downloading = "downloading",
-        /// It is in the store.
+        /// It is available.
         Ready = "ready",
-        /// The download failed, unless it is retried.
+        /// The download failed; it can be retried.
         Failed = "failed",
     }
 }
 
-/// A file of a message, as programs see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A file of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, hub_macros::Api)]
+#[api(name = "Media")]
 pub struct MediaView {
-    /// Id.
+    /// Id of the file.
     pub id: MediaId,
-    /// Which of the message's items it is, from 0.
+    /// Index of its item, from 0.
     pub item: u32,
-    /// What it is.
+    /// Kind of the file.
     #[serde(rename = "type")]
     pub kind: MessageKind,
-    /// `downloading`, `ready` or `failed`.
+    /// State of the file.
     pub status: MediaState,
-    /// Its name; empty until it has one.
+    /// File name; empty if unknown.
     pub file_name: String,
-    /// Media type, once it is known.
+    /// Media type, once known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
-    /// Bytes, once they are known.
+    /// Size in bytes, once known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Where to read it; absent when it failed. Reading waits for a file that is still being fetched.
+    /// URL to download it, without further credentials; absent if the download failed. A request waits up to 20
+    /// seconds for a file that is still being downloaded; ranges, `HEAD` and `If-None-Match` are supported.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[api(with(Option<String>, |url: &Option<SignedUrl>| url.as_ref().map(|url| url.as_str().to_owned())))]
     pub url: Option<SignedUrl>,
-    /// Until when that works.
+    /// When the URL expires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url_expires_at: Option<Timestamp>,
-    /// Why it failed.
+    /// Reason of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 words! {
-    /// Which way a message went.
+    /// Direction of a message.
     #[derive(Hash)]
     pub enum Direction {
         /// From a person to the bot.
@@ -26,21 +26,21 @@ words! {
     pub enum MessageStatus {
         /// Received.
         Received = "received",
-        /// Received, and it could not be read.
+        /// Received, but the hub could not read it.
         Quarantined = "quarantined",
         /// Received from a bot, and not delivered.
         Ignored = "ignored",
         /// Received, and the sender took it back.
         Recalled = "recalled",
-        /// Received before the sender had finished it.
+        /// Received before the sender had finished it, and not delivered.
         Unfinished = "unfinished",
-        /// Waits until the network takes it.
+        /// Waiting for the network.
         Queued = "queued",
-        /// The network has it.
+        /// The network accepted it.
         Sent = "sent",
-        /// The network took it and gave no id.
+        /// The network accepted it without an id.
         Unconfirmed = "unconfirmed",
-        /// Unknown whether the network has it; not repeated.
+        /// It is unknown whether the network has it; it is not sent again.
         Unknown = "unknown",
         /// The network refused it.
         Failed = "failed",
@@ -49,48 +49,53 @@ words! {
     }
 }
 
-/// A message as the bot's owner sees it.
-#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+/// A message.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow, hub_macros::Api)]
 #[row(table = "messages")]
 pub struct Message {
-    /// Id.
+    /// Id of the message.
     pub id: MessageId,
-    /// Bot.
+    /// Id of the bot.
     pub bot_id: BotId,
-    /// Channels that received it, and the one that sent it.
+    /// Channels that received it, or the channel that sent it.
     #[row(skip)]
     pub channel_ids: Vec<ChannelId>,
-    /// Which way it went.
+    /// Direction.
     pub direction: Direction,
-    /// Sender, byte for byte.
+    /// Id of the sender.
     pub from_user_id: String,
-    /// Receiver, byte for byte.
+    /// Id of the recipient.
     pub to_user_id: String,
-    /// Display name of the person on the other side; empty when unknown.
+    /// Display name of the other person; empty if unknown.
     pub user_name: String,
-    /// The network's label of the conversation; empty when it has none.
-    pub session_id: String,
-    /// What it is.
-    pub kind: MessageKind,
-    /// Its text.
+    /// Text.
+    #[api(and(
+        msg_type: i64 = |message: &Self| message.kind.msg_type(),
+        "Kind: 1 text, 3 image, 34 voice, 43 video, 49 file, 0 other."
+    ))]
     pub content: String,
-    /// Its parts.
+    /// Parts.
     #[row(json)]
     pub items: Vec<MessageItem>,
-    /// Its files, with links to read them.
-    #[row(skip)]
-    pub media: Vec<MediaView>,
-    /// What it refers to.
+    /// Conversation; empty if the network has no id for it.
+    pub session_id: String,
+    /// The quoted message.
     #[row(json)]
     pub quoted: Option<Quoted>,
-    /// Its status.
+    /// Files, with links to download them.
+    #[row(skip)]
+    pub media: Vec<MediaView>,
+    /// Status.
     pub status: MessageStatus,
-    /// Why, where the status alone does not say.
+    /// Reason for the status, if known.
     pub status_reason: Option<String>,
-    /// The trace that tells of it, where there is one for the message itself.
+    /// Id of its trace.
     pub trace_id: Option<TraceId>,
-    /// When the hub took it.
+    /// When the hub received it.
     pub created_at: Timestamp,
+    /// What it is.
+    #[api(skip)]
+    pub kind: MessageKind,
 }
 
 /// A message of a bot that another message quotes.
@@ -103,20 +108,20 @@ pub struct QuotedMessage {
     pub content: String,
 }
 
-/// A quoted message, as the receivers of the quoting message see it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A quoted message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 #[serde(from = "Quote")]
 pub struct Quoted {
     /// Id of the quoted message, if the hub has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<MessageId>,
-    /// The network's id of the quoted message.
+    /// Id of the quoted message on the network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network_id: Option<String>,
     /// Kind of the quoted message, if known.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<MessageKind>,
-    /// The quoted text: [`Quote::meant`].
+    /// The quoted text, if known: of a part of the message, that part; of a file its name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Name of the quoted file.
@@ -162,11 +167,11 @@ pub struct MessageFilter {
 }
 
 words! {
-    /// The outcome of a message in a channel, for filters.
+    /// Outcome of a message in a channel.
     pub enum Outcome {
         /// The delivery failed.
         Failed = "failed",
-        /// The delivery has not ended.
+        /// The delivery or the send has not ended.
         InFlight = "in_flight",
         /// A filter or a plugin skipped the message.
         Skipped = "skipped",
@@ -217,37 +222,39 @@ impl MessageSearch {
     }
 }
 
-/// Outcome of a message in one channel.
-#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+/// Outcome of a message in one channel: its newest trace there.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow, hub_macros::Api)]
 #[row(table = "traces")]
 pub struct MessageOutcome {
-    /// The message.
-    pub message_id: MessageId,
-    /// The channel; `None` for an app, and for a send that no channel caused.
+    /// Id of the channel; absent for an app, and for a send that no channel caused.
     pub channel_id: Option<ChannelId>,
     /// Name of the channel.
     pub channel_name: Option<String>,
-    /// The newest trace of the message in the channel.
+    /// Id of the trace.
     pub trace_id: TraceId,
-    /// Its status.
+    /// Status of the trace.
     pub status: TraceStatus,
-    /// Attempts at the sink.
+    /// Number of attempts at the sink.
     #[row(number)]
     pub attempts: u64,
-    /// The summary of the trace, unless the message was delivered.
+    /// Summary of the trace, unless the message was delivered.
     pub reason: Option<String>,
-    /// When the next attempt is due.
+    /// When the next attempt is due; absent if no attempt is planned.
     pub next_attempt_at: Option<Timestamp>,
+    /// The message.
+    #[api(skip)]
+    pub message_id: MessageId,
 }
 
 /// A message in a list over all bots.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
 pub struct ListedMessage {
     /// The message.
+    #[api(flatten)]
     pub message: Message,
-    /// Name of its bot.
+    /// Name of the bot.
     pub bot_name: String,
-    /// Its outcome in each channel, oldest trace first.
+    /// Outcome in each channel.
     pub outcomes: Vec<MessageOutcome>,
 }
 

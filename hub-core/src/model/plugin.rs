@@ -11,15 +11,15 @@ use crate::{
 words! {
     /// Review state of a version.
     pub enum VersionState {
-        /// It waits for its review; its author may run it.
+        /// Waits for review; its author may run it.
         Pending = "pending",
-        /// Every user may install it.
+        /// Approved: everyone may install it.
         Approved = "approved",
-        /// A reviewer refused it.
+        /// Rejected by a reviewer.
         Rejected = "rejected",
-        /// A newer version came before the review.
+        /// Replaced by a newer version before its review.
         Superseded = "superseded",
-        /// It was taken back, by its author or by an administrator.
+        /// Withdrawn; it does not run.
         Withdrawn = "withdrawn",
     }
 }
@@ -32,27 +32,27 @@ impl VersionState {
 }
 
 /// A version, without its source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::FromRow, hub_macros::Api)]
 #[row(table = "plugin_versions")]
+#[api(example = {
+    "content_hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "created_at": "2025-11-21T09:30:00.000Z",
+    "description": "Marks orders",
+    "id": "plv_01KAG00000E008000000000006",
+    "status": "pending",
+    "version": "1.2.0",
+})]
 pub struct Version {
-    /// Id.
+    /// Id of the version.
     pub id: PluginVersionId,
-    /// Its name, `1.2.0`.
+    /// Name of the version.
     pub version: String,
-    /// What it does.
+    /// Description of the version.
     pub description: String,
-    /// SHA-256 of the source, in hex: what is reviewed and what runs has this hash.
+    /// SHA-256 of the source, in hex: of what is reviewed and of what runs.
     pub content_hash: String,
-    /// Which messages it is run for, at least one rule.
-    #[row(json)]
-    pub matches: Vec<String>,
-    /// Hosts it may reach.
-    #[row(json)]
-    pub connects: Vec<String>,
-    /// Time of one hook, in milliseconds.
-    #[row(number)]
-    pub timeout_ms: u32,
-    /// Status.
+    /// Review state.
+    #[api(name = "status")]
     pub state: VersionState,
     /// Why it was rejected or withdrawn.
     pub reason: Option<String>,
@@ -60,6 +60,18 @@ pub struct Version {
     pub reviewed_at: Option<Timestamp>,
     /// When it was submitted.
     pub created_at: Timestamp,
+    /// Which messages it is run for, at least one rule.
+    #[row(json)]
+    #[api(skip)]
+    pub matches: Vec<String>,
+    /// Hosts it may reach.
+    #[row(json)]
+    #[api(skip)]
+    pub connects: Vec<String>,
+    /// Time of one hook, in milliseconds.
+    #[row(number)]
+    #[api(skip)]
+    pub timeout_ms: u32,
 }
 
 /// A plugin with the newest version that the caller may see: its author sees the newest, other users the newest
@@ -82,30 +94,42 @@ pub struct Plugin {
     pub created_at: Timestamp,
 }
 
-/// A plugin in a channel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::FromRow)]
+/// A plugin installed into a channel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::FromRow, hub_macros::Api)]
 #[row(table = "channel_plugins")]
+#[api(example = {
+    "content_hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "enabled": true,
+    "installed_at": "2025-11-21T09:30:00.000Z",
+    "name": "tagger",
+    "plugin_id": "plg_01KAG00000E008000000000005",
+    "position": 0,
+    "status": "approved",
+    "version": "1.2.0",
+    "version_id": "plv_01KAG00000E008000000000006",
+})]
 pub struct InstalledPlugin {
-    /// The plugin.
+    /// Id of the plugin.
     pub plugin_id: PluginId,
-    /// Its name.
+    /// Name of the plugin.
     pub name: String,
     /// The version that runs.
-    pub version_id: PluginVersionId,
-    /// Its name.
     pub version: String,
-    /// Place in the order, from 0.
+    /// Id of the version.
+    pub version_id: PluginVersionId,
+    /// Position in the order, from 0.
     #[row(number)]
     pub position: u32,
-    /// Whether it is switched on.
+    /// Whether it is enabled.
     pub enabled: bool,
     /// Review state of the version; rejected and withdrawn versions do not run.
+    #[api(name = "status")]
     pub state: VersionState,
     /// Why it was rejected or withdrawn.
     pub reason: Option<String>,
-    /// Why the hub itself stopped it here; switching it on, or another version, lets it run again.
+    /// Why the hub stopped it here: its runs did not end. Enabling it, or another version, lets it run again.
     pub paused: Option<String>,
-    /// SHA-256 of the source.
+    /// SHA-256 of the source that runs, in hex.
     pub content_hash: String,
     /// When it was installed.
     pub installed_at: Timestamp,

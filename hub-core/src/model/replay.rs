@@ -29,22 +29,37 @@ pub struct ReplaySource {
 }
 
 /// A trace that was not replayed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
+#[api(example = {
+    "reason": "the channel's webhook is off",
+    "trace_id": "tr_01KAG00000E008000000000003",
+})]
 pub struct RefusedReplay {
-    /// The trace.
+    /// Id of the trace.
     pub trace_id: TraceId,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
-/// A replay of many traces.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A replay of many traces, with its progress.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
+#[api(example = {
+    "created_at": "2025-11-21T09:30:00.000Z",
+    "deleted": 0,
+    "error": 1,
+    "id": "rpl_01KAG00000E008000000000005",
+    "ok": 21,
+    "pending": 2,
+    "refused": [{"reason": "the channel's webhook is off", "trace_id": "tr_01KAG00000E008000000000003"}],
+    "skipped": 0,
+    "total": 24,
+})]
 pub struct BulkReplay {
-    /// Id; `None` for a dry run.
+    /// Id of the replay; absent for a dry run.
     pub id: Option<ReplayId>,
     /// When it began.
     pub created_at: Timestamp,
-    /// Traces that are replayed.
+    /// Number of traces that are replayed.
     pub total: u64,
     /// Replays that have not ended.
     pub pending: u64,
@@ -54,7 +69,7 @@ pub struct BulkReplay {
     pub error: u64,
     /// Replays that a plugin skipped.
     pub skipped: u64,
-    /// Replays whose trace was deleted.
+    /// Replays whose trace was deleted after its retention time.
     pub deleted: u64,
     /// Traces that were not replayed.
     pub refused: Vec<RefusedReplay>,

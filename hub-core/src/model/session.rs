@@ -4,21 +4,29 @@ use std::net::IpAddr;
 
 use crate::{id::SessionId, time::Timestamp, words::words};
 
-/// A session in the list of its user.
-#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
+/// A session of the signed-in user.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow, hub_macros::Api)]
 #[row(table = "sessions")]
+#[api(example = {
+    "created_at": "2026-11-21T09:30:00.000Z",
+    "current": true,
+    "id": "ses_01KAJJS8P00000000000000002",
+    "ip": "127.0.0.1",
+    "last_seen_at": "2026-11-21T09:30:00.000Z",
+    "user_agent": "curl/8.14",
+})]
 pub struct Session {
-    /// The id; it is not the secret in the cookie.
+    /// The id; not the secret in the cookie.
     pub id: SessionId,
     /// When the user signed in.
     pub created_at: Timestamp,
-    /// When it was last used, to the minute.
+    /// When the session was last used, to the minute.
     pub last_seen_at: Timestamp,
-    /// Address it was opened from; empty when unknown.
+    /// Client address at sign-in; empty if unknown.
     pub ip: String,
-    /// Program it was opened with; empty when unknown.
+    /// User agent at sign-in; empty if unknown.
     pub user_agent: String,
-    /// Whether it is the one that asks.
+    /// Whether it is the session of this request.
     #[row(skip)]
     pub current: bool,
 }
@@ -44,17 +52,18 @@ impl ClientInfo {
 }
 
 words! {
-    /// Status of a login.
+    /// Status of a QR login.
+    #[api(name = "QrLoginStatus")]
     pub enum QrStatus {
         /// The code was not opened yet.
         Waiting = "waiting",
         /// The code was opened.
         Scanned = "scanned",
-        /// They have confirmed it: the outcome can be collected.
+        /// Confirmed: the session can be collected.
         Confirmed = "confirmed",
-        /// Too late.
+        /// Expired.
         Expired = "expired",
-        /// They refused it, or the code was wrong.
+        /// Rejected, or the entered code was wrong.
         Cancelled = "cancelled",
     }
 }

@@ -13,25 +13,25 @@ use crate::{
 };
 
 words! {
-    /// The names of steps.
+    /// Name of a step.
     pub enum StepName {
-        /// The hub has the message.
+        /// The hub received the message.
         Received = "received",
-        /// The channel's handle and filter looked at it.
+        /// The channel's handle and filter.
         Filter = "filter",
         /// A plugin's request hook ran.
         PluginOnRequest = "plugin.on_request",
-        /// A request went out.
+        /// A request to the receiver.
         Request = "request",
-        /// What came back.
+        /// The response of the receiver.
         Response = "response",
         /// A plugin's response hook ran.
         PluginOnResponse = "plugin.on_response",
-        /// A reply, accepted or sent.
+        /// A reply.
         Reply = "reply",
-        /// The AI sink worked.
+        /// The AI sink.
         Ai = "ai",
-        /// The WebSocket sink worked.
+        /// The WebSocket sink.
         Websocket = "websocket",
         /// The message was given to a client of the iLink sink.
         Ilink = "ilink",
@@ -39,7 +39,7 @@ words! {
 }
 
 words! {
-    /// The component that did a step.
+    /// Component that performed a step.
     pub enum StepKind {
         /// The hub took the message from the network.
         Inbox = "inbox",
@@ -74,29 +74,37 @@ words! {
     }
 }
 
-/// One step. As a document it looks as in the API; what is stored is shorter, and read by the same names.
+/// A step.
 #[skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, hub_macros::Api)]
+#[api(example = {
+    "attempt": 1,
+    "detail": {"body": "{}", "headers": [["content-type", "application/json"]], "status": 200},
+    "duration_ms": 0,
+    "kind": "webhook",
+    "name": "response",
+    "started_at": "2025-11-21T09:30:00.000Z",
+    "status": "ok",
+})]
 pub struct Step {
-    /// What happened.
+    /// Name.
     pub name: StepName,
-    /// Who did it.
+    /// Component.
     #[serde(deserialize_with = "kind")]
     pub kind: StepKind,
-    /// How it ended.
+    /// Outcome.
     #[serde(default = "ok")]
     pub status: TraceStatus,
     /// When it began.
     #[serde(alias = "at", deserialize_with = "time")]
     pub started_at: Timestamp,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     #[serde(default)]
     pub duration_ms: u64,
-    /// The attempt it belongs to, from 1: at the sink, or of the outbox. `None` for a step of no attempt, and for
-    /// attempts that version 0.1 stored.
+    /// Number of the attempt that it belongs to, from 1; absent for a step of no attempt.
     #[serde(default)]
     pub attempt: Option<u32>,
-    /// What there is to know.
+    /// Details.
     #[serde(default)]
     pub detail: StepDetail,
 }
@@ -147,18 +155,19 @@ fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<StepKind, D::Error
     kind.ok_or_else(|| D::Error::custom(format!("unknown kind of step `{word}`")))
 }
 
-/// What there is to know about a step; free of secrets. What a step does not know is `None`.
+/// Details of a step: each field is present if the step knows it. The description says which steps have it. Secrets are
+/// replaced by `***` before they are stored.
 #[skip_serializing_none]
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, hub_macros::Api)]
 #[serde(default)]
+#[api(example = { "body": "{}", "headers": [["content-type", "application/json"]], "status": 200 })]
 pub struct StepDetail {
     /// Why the step failed.
     #[serde(deserialize_with = "error")]
     pub error: Option<StepError>,
-    /// Why a filter or a sink took no notice, why a plugin did not run, why a reply is not sent, and what is wrong with
-    /// the body of a response.
+    /// Why a filter or a sink took no notice, why a plugin did not run, why a reply is not sent, and what is wrong
+    /// with the body of a response.
     pub reason: Option<String>,
-
     /// `received`: type of the message.
     pub msg_type: Option<String>,
     /// `received`: number of parts of the message.
@@ -171,7 +180,6 @@ pub struct StepDetail {
     pub replay_of: Option<TraceId>,
     /// `received`, `reply`: recipient. Of a replay: URL without its query, or the model.
     pub to: Option<String>,
-
     /// `request`: method.
     pub method: Option<String>,
     /// `request`: URL.
@@ -179,19 +187,18 @@ pub struct StepDetail {
     /// `response`: HTTP status.
     pub status: Option<u16>,
     /// `request`, `response`: names and values of headers, in order.
+    #[api(with(Option<Vec<Vec<String>>>, |headers: &Option<Vec<(String, String)>>| {
+        headers.as_ref().map(|all| all.iter().map(|(name, value)| vec![name.clone(), value.clone()]).collect())
+    }))]
     pub headers: Option<Vec<(String, String)>>,
     /// `request`, `response`: body, truncated at 64 KiB.
     pub body: Option<String>,
-    /// `request`: CRC-32 of a body that is not stored, as it is the payload of the message; a trace that is
-    /// read has the body in its place.
-    pub payload_crc: Option<u32>,
     /// `request`: durations of its phases, where they are measured.
     pub phases: Option<StepPhases>,
     /// When the next attempt is due.
     pub next_attempt_at: Option<Timestamp>,
     /// Whether later messages of the conversation no longer wait for this one.
     pub parked: Option<bool>,
-
     /// `plugin.*`: id of the plugin.
     pub plugin_id: Option<PluginId>,
     /// `plugin.*`: its name.
@@ -218,7 +225,6 @@ pub struct StepDetail {
     pub fetches: Option<Vec<StepFetch>>,
     /// `plugin.*`: why the hub disabled the plugin after this run.
     pub paused: Option<String>,
-
     /// `reply`: id of the message.
     pub message_id: Option<MessageId>,
     /// `reply`: state of the part, or `queued`.
@@ -233,7 +239,6 @@ pub struct StepDetail {
     pub size: Option<u64>,
     /// `reply`: id of the message on the network.
     pub network_id: Option<String>,
-
     /// `ai`: where the settings of the model come from: `custom` for the channel's own, or `global`.
     pub source: Option<String>,
     /// `ai`: the model.
@@ -260,19 +265,23 @@ pub struct StepDetail {
     pub tool: Option<String>,
     /// `ai`: arguments of the tool, as JSON text.
     pub arguments: Option<String>,
-
     /// `websocket`: number of clients that were connected.
     pub clients: Option<u64>,
     /// `ilink`: the client.
     pub ilink_client: Option<IlinkClientId>,
     /// Id of the event for an app.
     pub event_id: Option<AppEventId>,
+    /// `request`: CRC-32 of a body that is not stored, as it is the payload of the message; a trace that is
+    /// read has the body in its place.
+    #[api(skip)]
+    pub payload_crc: Option<u32>,
 }
 
 /// Why a step failed.
 #[skip_serializing_none]
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 #[serde(default)]
+#[api(example = { "class": "connect", "message": "connection refused" })]
 pub struct StepError {
     /// One sentence.
     pub message: String,
@@ -314,9 +323,9 @@ fn error<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<StepError>
     }))
 }
 
-/// Durations of the phases of a request, in milliseconds. What did not happen, or cannot be distinguished, is `None`.
+/// Durations of the phases of a request, in milliseconds; what did not happen, or cannot be distinguished, is absent.
 #[skip_serializing_none]
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 #[serde(default)]
 pub struct StepPhases {
     /// Resolution of the name.
@@ -338,12 +347,15 @@ impl From<&Phases> for StepPhases {
 
 /// What a plugin changed in the request.
 #[skip_serializing_none]
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 #[serde(default)]
+#[api(example = { "headers": ["+ x-kind: order"] })]
 pub struct StepChanges {
     /// Method before and after.
+    #[api(with(Option<Vec<String>>, |both: &Option<[String; 2]>| both.clone().map(Vec::from)))]
     pub method: Option<[String; 2]>,
     /// URL before and after.
+    #[api(with(Option<Vec<String>>, |both: &Option<[String; 2]>| both.clone().map(Vec::from)))]
     pub url: Option<[String; 2]>,
     /// Lines `- name: value` and `+ name: value`.
     pub headers: Option<Vec<String>>,
@@ -352,7 +364,7 @@ pub struct StepChanges {
 }
 
 /// A line that a plugin logged.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 pub struct StepLog {
     /// When, in milliseconds after the run began.
     pub at_ms: u64,
@@ -364,7 +376,7 @@ pub struct StepLog {
 
 /// A request that a plugin made.
 #[skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 pub struct StepFetch {
     /// Method.
     pub method: String,

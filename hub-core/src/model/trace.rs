@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+pub use super::{
+    step::{Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName, StepPhases},
+    stored_steps::{PackedSteps, StoredSteps},
+};
 use crate::{
     id::{BotId, ChannelId, MessageId, PluginId, ReplayId, TraceId},
     model::{named::Named, sinks::SinkId},
@@ -9,68 +13,81 @@ use crate::{
     words::words,
 };
 
-pub use super::step::{
-    Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName, StepPhases,
-};
-pub use super::stored_steps::{PackedSteps, StoredSteps};
-
 words! {
-    /// Status of a trace.
+    /// Status of a trace or a step.
     pub enum TraceStatus {
-        /// Work goes on.
+        /// Not finished.
         Pending = "pending",
-        /// Everything that had to happen did.
+        /// Succeeded.
         Ok = "ok",
-        /// It was given up.
+        /// Failed.
         Error = "error",
-        /// A filter or a plugin said that nothing has to happen.
+        /// Skipped by a filter or a plugin.
         Skipped = "skipped",
     }
 }
 
-/// A message's way through one channel. As a document it looks as in the API.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The delivery of a message through one channel, in a list.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, hub_macros::Api)]
+#[api(example = {
+    "attempts": 1,
+    "bot_id": "bot_01KAG00000E008000000000001",
+    "channel_id": "ch_01KAG00000E008000000000002",
+    "channel_name": "orders",
+    "duration_ms": 12,
+    "message_id": "msg_01KAG00000E008000000000004",
+    "preview": "order 42",
+    "started_at": "2025-11-21T09:30:00.000Z",
+    "status": "ok",
+    "summary": "status 200",
+    "trace_id": "tr_01KAG00000E008000000000003",
+    "user_id": "ada@im.wechat",
+    "user_name": "Ada",
+})]
 pub struct Trace {
-    /// Id.
+    /// Id of the trace.
     pub trace_id: TraceId,
-    /// The message.
+    /// Id of the message.
     pub message_id: MessageId,
-    /// Its bot.
+    /// Id of the bot.
     pub bot_id: BotId,
-    /// The channel; `None` for a send that no channel caused.
+    /// Id of the channel; absent for a send that no channel caused.
     pub channel_id: Option<ChannelId>,
-    /// The trace that this one repeats.
+    /// Id of the trace that this one repeats.
     pub replay_of: Option<TraceId>,
     /// Status.
     pub status: TraceStatus,
-    /// One line.
+    /// Summary in one line.
     pub summary: String,
     /// When it began.
     pub started_at: Timestamp,
-    /// Until the last step's end, in milliseconds.
+    /// Time until the end of the last step, in milliseconds.
     pub duration_ms: u64,
-    /// Attempts at the sink; of several sinks the most.
+    /// Number of attempts at the sink.
     pub attempts: u64,
     /// Name of the channel; absent for a send that no channel caused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel_name: Option<String>,
-    /// The person on the other side, as the network identifies them.
+    /// Id of the other person on the network.
     #[serde(default)]
     pub user_id: String,
-    /// Their name; empty when unknown.
+    /// Display name of the other person; empty if unknown.
     #[serde(default)]
     pub user_name: String,
-    /// The first 120 characters of the message's text.
+    /// The first 120 characters of the text.
     #[serde(default)]
     pub preview: String,
     /// When the next attempt is due; absent in lists, and when none is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[api(skip)]
     pub next_attempt_at: Option<Timestamp>,
     /// Attempts after which the webhook gives up; absent when it has none to make.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[api(skip)]
     pub max_attempts: Option<u64>,
     /// The steps in order; empty in lists.
     #[serde(default)]
+    #[api(skip)]
     pub steps: Vec<Step>,
 }
 

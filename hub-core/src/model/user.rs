@@ -12,31 +12,33 @@ use crate::{
 };
 
 /// A person with an account.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, hub_macros::Api)]
 #[row(table = "users")]
 pub struct User {
-    /// The id.
+    /// Id of the user.
     pub id: UserId,
-    /// The name to sign in with: 2 to 32 of `a-z0-9_-`, unique.
+    /// Name to sign in with.
     pub username: String,
-    /// The name to show.
+    /// Display name.
     pub display_name: String,
-    /// E-mail address; empty when none was given. Never checked by mail, never used to sign in.
+    /// E-mail address; empty if none was given.
     pub email: String,
-    /// What they may do.
+    /// Role of the user.
     pub role: Role,
-    /// Whether they may do it.
+    /// Whether the user may sign in.
     pub status: UserStatus,
-    /// Since when.
+    /// When the account was created.
+    #[api(skip)]
     pub created_at: Timestamp,
 }
 
 words! {
     /// Whether a user may sign in.
+    #[api(name = "AccountStatus")]
     pub enum UserStatus {
-        /// Yes.
+        /// May sign in.
         Active = "active",
-        /// No; their sessions have ended.
+        /// May not sign in.
         Disabled = "disabled",
     }
 }
@@ -75,31 +77,43 @@ impl ApiKey {
     }
 }
 
-/// A passkey in the list of its user.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+/// A passkey of the signed-in user.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, hub_macros::Api)]
 #[row(table = "passkeys")]
+#[api(example = {
+    "created_at": "2026-11-21T09:30:00.000Z",
+    "id": "pky_01KAJJS8P00000000000000003",
+    "name": "Phone",
+})]
 pub struct Passkey {
     /// The id.
     pub id: PasskeyId,
-    /// What its user calls it.
+    /// Name of the passkey.
     pub name: String,
     /// When it was added.
     pub created_at: Timestamp,
-    /// When it was last used to sign in.
+    /// When it was last used to sign in; `null` if never.
     pub last_used_at: Option<Timestamp>,
 }
 
-/// A linked account.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+/// A linked account of the signed-in user.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, hub_macros::Api)]
 #[row(table = "external_accounts")]
+#[api(example = {
+    "avatar_url": "https://avatars.githubusercontent.com/u/583231",
+    "created_at": "2026-11-21T09:30:00.000Z",
+    "provider": "github",
+    "subject": "583231",
+    "username": "octocat",
+})]
 pub struct ExternalAccount {
     /// Name of the provider.
     pub provider: String,
-    /// The account's id there.
+    /// Id of the account at the provider.
     pub subject: String,
-    /// Its name there; empty when unknown.
+    /// Name of the account at the provider; empty if unknown.
     pub username: String,
-    /// Its picture there; empty when unknown.
+    /// Picture of the account at the provider; empty if unknown.
     pub avatar_url: String,
     /// When it was linked.
     pub created_at: Timestamp,

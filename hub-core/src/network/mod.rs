@@ -310,20 +310,21 @@ pub struct Batch {
 }
 
 words! {
-    /// What a message is, for `msg_type` numbers, filters and event names.
+    /// Kind of a message or of a part.
     #[derive(Hash)]
+    #[api(name = "ItemType")]
     pub enum MessageKind {
         /// Text.
         Text = "text",
-        /// A picture.
+        /// An image.
         Image = "image",
-        /// A voice note.
+        /// A voice message.
         Voice = "voice",
         /// A video.
         Video = "video",
         /// A file.
         File = "file",
-        /// Something the network has and the hub does not know.
+        /// A kind that the hub does not know.
         Other = "other",
     }
 }
@@ -365,22 +366,23 @@ pub enum MessageClass {
     Quarantined,
 }
 
-/// One part of a message as programs see it. Keys of media are in [`InboundMessage::media`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A part of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
+#[api(name = "Item")]
 pub struct MessageItem {
-    /// What the part is.
+    /// Kind of the part.
     #[serde(rename = "type")]
     pub kind: MessageKind,
-    /// Text, or the network's transcript of a voice note.
+    /// Text, or the network's transcript of a voice message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Name of a file.
+    /// File name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_name: Option<String>,
-    /// Size in bytes, as far as the network says.
+    /// Size in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// Length of voice or video in milliseconds.
+    /// Duration of voice or video in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
 }

@@ -2,18 +2,25 @@
 
 use super::{connect, manifest::Manifest};
 
-/// What a plugin may do: as data, and as sentences for a reviewer and an owner.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// Permissions of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq, Default, hub_macros::Api)]
+#[api(example = {
+    "connects": [],
+    "grants": ["reply", "skip"],
+    "matches": ["text"],
+    "timeout_ms": 5000,
+    "words": ["reads messages of these types: text"],
+})]
 pub struct Permissions {
     /// Functions it may call: `reply`, `skip`.
     pub grants: Vec<String>,
-    /// Which messages it is run for.
+    /// Messages for which it runs.
     pub matches: Vec<String>,
-    /// Hosts it may reach.
+    /// Hosts that it may connect to: names with their subdomains; addresses and single labels exactly.
     pub connects: Vec<String>,
-    /// Time of one hook, in milliseconds.
+    /// Time limit of a hook, in milliseconds.
     pub timeout_ms: u32,
-    /// The same in words, one sentence each.
+    /// The permissions in words.
     pub words: Vec<String>,
 }
 

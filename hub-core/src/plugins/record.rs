@@ -7,16 +7,16 @@ use crate::{
     store::plugins::PendingRow,
 };
 
-/// A plugin with everything there is to read about it.
+/// A plugin with its source, permissions and versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PluginDetail {
     /// The plugin.
     pub plugin: Plugin,
-    /// Source of its newest version that the caller may see, or of the version that was asked for.
+    /// Source of the version, or of the requested one.
     pub script: String,
-    /// What that version may do, in words.
+    /// Permissions of that source.
     pub permissions: Permissions,
-    /// Its versions that the caller may see, newest first.
+    /// Versions that the caller may see, newest first.
     pub versions: Vec<Version>,
 }
 

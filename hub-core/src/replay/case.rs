@@ -33,22 +33,27 @@ pub struct CasePlugin {
     pub is_copied: bool,
 }
 
-/// A test case: the files that `hub-cli plugins test` runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A test case of the plugin that ran in a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
+#[api(example = {
+    "files": [{"content": "{\n  \"expect\": {\n    \"replies\": [],\n    \"skipped\": false\n  },\n  \"message\": {\n    \"content\": \"order 42\"\n  },\n  \"script\": \"tagger.js\"\n}\n", "name": "tr_01KAG00000E008000000000003.case.json"}],
+    "plugin": "tagger",
+    "trace_id": "tr_01KAG00000E008000000000003",
+})]
 pub struct TraceCase {
-    /// The trace.
+    /// Id of the trace.
     pub trace_id: TraceId,
     /// Name of the plugin.
     pub plugin: String,
     /// Why the case may differ from the trace; absent if the plugin does the same as in the trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
-    /// The files: the source, the recording, and a case for each hook that ran.
+    /// The files, to be stored in one folder.
     pub files: Vec<CaseFile>,
 }
 
 /// A file of a test case.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 pub struct CaseFile {
     /// Name, without a folder.
     pub name: String,

@@ -1,12 +1,12 @@
 //! One run of one hook: what goes in, and what comes out.
 
-use crate::words::words;
-
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
+
+use crate::words::words;
 
 /// Largest source of a plugin, in bytes.
 pub const MAX_SOURCE: usize = 256 * 1024;
@@ -247,14 +247,15 @@ impl PartialEq for Body {
 
 impl Eq for Body {}
 
-/// The webhook's answer as a plugin sees it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A response.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
+#[api(name = "DebuggedAnswer")]
 pub struct PluginResponse {
     /// Status.
     pub status: u16,
-    /// Headers.
+    /// Headers by name.
     pub headers: BTreeMap<String, String>,
-    /// Body as text; `None`, `null` for the plugin, when it is binary.
+    /// Body; `null` if it is binary.
     pub body: Option<String>,
 }
 

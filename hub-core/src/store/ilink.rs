@@ -49,15 +49,25 @@ pub struct OpenedLogin<'a> {
     pub expires_at: Timestamp,
 }
 
-/// A client of an iLink sink.
-#[derive(Debug, Clone, PartialEq, Eq, FromRow)]
+/// A program that is logged in to a channel.
+#[derive(Debug, Clone, PartialEq, Eq, FromRow, hub_macros::Api)]
 #[row(table = "ilink_clients")]
+#[api(example = {
+    "acked_seq": 40,
+    "address": "203.0.113.7",
+    "created_at": "2025-11-21T09:30:00.000Z",
+    "given_seq": 42,
+    "id": "ilc_01KAG00000E008000000000008",
+    "last_used_at": "2025-11-21T10:30:00.000Z",
+    "user_agent": "agent-host/1.0",
+})]
 pub struct IlinkClient {
     /// Id.
     pub id: IlinkClientId,
     /// Network address from which it logged in; empty if unknown.
+    #[api(name = "address")]
     pub ip: String,
-    /// What the program called itself when it logged in; may be empty.
+    /// Name of the program, at most 40 characters of its `User-Agent`; empty if it sent none.
     pub user_agent: String,
     /// Number in the channel's log up to which it acknowledged.
     pub acked_seq: i64,

@@ -2,7 +2,9 @@
 
 use hub_core::{
     Hub,
-    accounts::{Accounts, Activity},
+    accounts::{Accounts, Activity, ActivityBy},
+    id::AuditId,
+    time::Timestamp,
 };
 use poem::web::Data;
 use poem_openapi::{
@@ -16,24 +18,12 @@ use super::Tag;
 use crate::{
     credentials::User,
     envelope::{ApiResult, ok},
-    wire::{AuditId, Cursor, Limit, Page, Time, enumeration, page_request, view},
+    wire::{Cursor, Limit, Page, page_request, view},
 };
 
 /// Activity of the account.
 #[derive(Debug, Clone, Copy)]
 pub struct ActivityApi;
-
-enumeration! {
-    /// Who acted on an account.
-    ActivityBy = hub_core::accounts::ActivityBy {
-        /// Its user, or someone signed in as that user.
-        User,
-        /// An administrator.
-        Administrator,
-        /// Someone who failed to sign in.
-        Stranger,
-    }
-}
 
 view! {
     /// An event of the account.
@@ -41,9 +31,9 @@ view! {
     #[oai(example)]
     pub struct ActivityView from activity: Activity {
         /// The id.
-        pub id: AuditId = activity.entry.id.into(),
+        pub id: AuditId = activity.entry.id,
         /// When it happened.
-        pub at: Time = activity.entry.at.into(),
+        pub at: Timestamp = activity.entry.at,
         /// Type of the event, for example `user.login`.
         pub action: String = activity.entry.action,
         /// Who acted.
@@ -87,8 +77,8 @@ impl Example for ActivityView {
     fn example() -> Self {
         let id = 0x019a_a52c_a2c0_0000_0000_0000_0000_0005;
         Self {
-            id: hub_core::id::AuditId::from_u128(id).into(),
-            at: Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000)),
+            id: hub_core::id::AuditId::from_u128(id),
+            at: hub_core::time::Timestamp::from_millis(1_795_253_400_000),
             action: "user.login".to_owned(),
             by: ActivityBy::User,
             credential: String::new(),

@@ -2,7 +2,8 @@
 
 use hub_core::{
     Hub,
-    accounts::{self, Accounts, NewUser},
+    accounts::{Accounts, Me, NewUser, Session},
+    id::SessionId,
 };
 use poem::{http::header, web::Data};
 use poem_openapi::{
@@ -20,10 +21,7 @@ use crate::{
     AppSettings,
     credentials::{User, cleared_cookie},
     envelope::{ApiResult, Empty, ok},
-    wire::{
-        Body, Checked, Cursor, Limit, Page, Secret, SessionId, Text, Time, UserId, Username, enumeration,
-        page_request, view,
-    },
+    wire::{Body, Checked, Cursor, Limit, Page, Secret, Text, Username, page_request},
 };
 
 /// Registering, signing in with a password, and sessions.
@@ -58,77 +56,6 @@ pub struct LoginRequest {
     pub username: Text<0, 256>,
     /// The password.
     pub password: Secret<1024>,
-}
-
-view! {
-    /// The signed-in user.
-    #[derive(Debug, Object)]
-    #[oai(skip_serializing_if_is_none, example)]
-    pub struct Me from me: accounts::Me {
-        /// Id of the user.
-        pub id: UserId = me.user.id.into(),
-        /// Name to sign in with.
-        pub username: String = me.user.username,
-        /// Display name.
-        pub display_name: String = me.user.display_name,
-        /// E-mail address; empty if none was given.
-        pub email: String = me.user.email,
-        /// Role of the user.
-        pub role: UserRole = me.user.role.into(),
-        /// Whether the user may sign in.
-        pub status: AccountStatus = me.user.status.into(),
-        /// Whether the user can sign in with a password.
-        pub has_password: bool,
-        /// Number of passkeys.
-        pub passkeys: u32,
-        /// Names of linked external providers.
-        pub oauth_accounts: Vec<String>,
-        /// Until when the session of the request may change the ways to sign in (passkeys and linked accounts) and let
-        /// other devices in. Absent with an API key, and in the response to a sign-in.
-        pub fresh_until: Option<Time>,
-        /// When the account was created.
-        pub created_at: Time = me.user.created_at.into(),
-    }
-}
-
-enumeration! {
-    /// Role of a user.
-    UserRole = hub_core::access::Role {
-        /// May administer the hub.
-        Admin,
-        /// May use the hub.
-        Member,
-    }
-}
-
-enumeration! {
-    /// Whether a user may sign in.
-    AccountStatus = hub_core::accounts::UserStatus {
-        /// May sign in.
-        Active,
-        /// May not sign in.
-        Disabled,
-    }
-}
-
-view! {
-    /// A session of the signed-in user.
-    #[derive(Debug, Object)]
-    #[oai(example)]
-    pub struct SessionView from session: accounts::Session {
-        /// The id; not the secret in the cookie.
-        pub id: SessionId,
-        /// When the user signed in.
-        pub created_at: Time,
-        /// When the session was last used, to the minute.
-        pub last_seen_at: Time,
-        /// Client address at sign-in; empty if unknown.
-        pub ip: String,
-        /// User agent at sign-in; empty if unknown.
-        pub user_agent: String,
-        /// Whether it is the session of this request.
-        pub current: bool,
-    }
 }
 
 #[OpenApi(tag = "Tag::Auth")]
@@ -173,7 +100,7 @@ impl AuthApi {
     /// With role and sign-in methods.
     #[oai(path = "/api/auth/me", method = "get", operation_id = "getMe")]
     async fn me(&self, hub: Data<&Hub>, user: User) -> ApiResult<Me> {
-        ok(hub.accounts().me(&user.0).await?.into())
+        ok(hub.accounts().me(&user.0).await?)
     }
 
     /// Lists the user's sessions
@@ -186,7 +113,7 @@ impl AuthApi {
         user: User,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<SessionView>> {
+    ) -> ApiResult<Page<Session>> {
         let page = page_request(&Accounts::session_list(&user.0), limit.0, cursor.0.as_ref())?;
         ok(hub.accounts().sessions(&user.0, &page).await?.into())
     }
@@ -202,9 +129,9 @@ impl AuthApi {
         user: User,
         id: Path<SessionId>,
     ) -> WithCookie<Empty> {
-        hub.accounts().delete_session(&user.0, id.0.0).await?;
+        hub.accounts().delete_session(&user.0, id.0).await?;
         let answer = Response::new(ok(Empty {})?);
-        let is_current = user.0.user()?.session_id == Some(id.0.0);
+        let is_current = user.0.user()?.session_id == Some(id.0);
         let cleared = is_current.then(|| cleared_cookie(&settings));
         Ok(match cleared {
             Some(cookie) => answer.header(header::SET_COOKIE, cookie),
@@ -241,39 +168,6 @@ impl Example for RegisterRequest {
 impl Example for LoginRequest {
     fn example() -> Self {
         Self { username: Text("alice".to_owned()), password: Secret("correct horse battery staple".into()) }
-    }
-}
-
-const EXAMPLE_TIME: Time = Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000));
-
-impl Example for Me {
-    fn example() -> Self {
-        Self {
-            id: hub_core::id::UserId::from_u128(0x019a_a52c_a2c0_0000_0000_0000_0000_0001).into(),
-            username: "alice".to_owned(),
-            display_name: "Alice".to_owned(),
-            email: String::new(),
-            role: UserRole::Admin,
-            status: AccountStatus::Active,
-            has_password: true,
-            passkeys: 0,
-            oauth_accounts: Vec::new(),
-            fresh_until: None,
-            created_at: EXAMPLE_TIME,
-        }
-    }
-}
-
-impl Example for SessionView {
-    fn example() -> Self {
-        Self {
-            id: hub_core::id::SessionId::from_u128(0x019a_a52c_a2c0_0000_0000_0000_0000_0002).into(),
-            created_at: EXAMPLE_TIME,
-            last_seen_at: EXAMPLE_TIME,
-            ip: "127.0.0.1".to_owned(),
-            user_agent: "curl/8.14".to_owned(),
-            current: true,
-        }
     }
 }
 

@@ -2,9 +2,8 @@
 
 use hub_core::{
     ErrorCode, Hub,
-    accounts::{self, ExternalReturn, MAX_RETURN_PATH, ReturnError},
+    accounts::{self, ExternalAccount, ExternalReturn, MAX_RETURN_PATH, ReturnError},
     secret,
-    time::Timestamp,
 };
 use poem::{
     IntoResponse,
@@ -22,7 +21,7 @@ use super::{Tag, sign_in::Visitor};
 use crate::{
     credentials::{User, check_origin},
     envelope::{ApiError, ApiResult, Empty, ok},
-    wire::{Cursor, Limit, Page, Text, Time, page_request, view},
+    wire::{Cursor, Limit, Page, Text, page_request},
 };
 
 /// Accounts at external providers.
@@ -37,24 +36,6 @@ pub struct ProviderView {
     pub name: String,
     /// Name on buttons.
     pub display_name: String,
-}
-
-view! {
-    /// A linked account of the signed-in user.
-    #[derive(Debug, Object)]
-    #[oai(example)]
-    pub struct ExternalAccountView from account: accounts::ExternalAccount {
-        /// Name of the provider.
-        pub provider: String,
-        /// Id of the account at the provider.
-        pub subject: String,
-        /// Name of the account at the provider; empty if unknown.
-        pub username: String,
-        /// Picture of the account at the provider; empty if unknown.
-        pub avatar_url: String,
-        /// When it was linked.
-        pub created_at: Time,
-    }
 }
 
 /// A redirect of the browser.
@@ -179,7 +160,7 @@ impl ExternalApi {
         user: User,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<ExternalAccountView>> {
+    ) -> ApiResult<Page<ExternalAccount>> {
         let list = format!("external:{}", user.0.principal());
         let page = page_request(&list, limit.0, cursor.0.as_ref())?;
         let all = hub.accounts().external_accounts(&user.0).await?;
@@ -312,18 +293,6 @@ impl ApiResponse for SeeOther {
 impl Example for ProviderView {
     fn example() -> Self {
         Self { name: "github".to_owned(), display_name: "GitHub".to_owned() }
-    }
-}
-
-impl Example for ExternalAccountView {
-    fn example() -> Self {
-        Self {
-            provider: "github".to_owned(),
-            subject: "583231".to_owned(),
-            username: "octocat".to_owned(),
-            avatar_url: "https://avatars.githubusercontent.com/u/583231".to_owned(),
-            created_at: Timestamp::from_millis(1_795_253_400_000).into(),
-        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! Files of messages: retrying failed downloads.
 
-use hub_core::Hub;
+use hub_core::{
+    Hub,
+    id::{BotId, MessageId},
+};
 use poem::web::Data;
 use poem_openapi::{Object, OpenApi, param::Path};
 
@@ -8,7 +11,6 @@ use super::Tag;
 use crate::{
     credentials::User,
     envelope::{ApiResult, ok},
-    wire::{BotId, MessageId},
 };
 
 /// Files of messages.
@@ -40,6 +42,6 @@ impl FilesApi {
         id: Path<BotId>,
         #[oai(name = "messageId")] message_id: Path<MessageId>,
     ) -> ApiResult<Retried> {
-        ok(Retried { files: hub.media().retry(&user.0, id.0.0, message_id.0.0).await? })
+        ok(Retried { files: hub.media().retry(&user.0, id.0, message_id.0).await? })
     }
 }

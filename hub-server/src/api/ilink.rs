@@ -4,6 +4,7 @@ use hub_core::{
     Hub,
     channels::sinks::IlinkSettings,
     gateway::{IlinkClient, IlinkLogin},
+    id::{BotId, ChannelId, IlinkClientId},
 };
 use poem::web::Data;
 use poem_openapi::{Object, OpenApi, param::Path, types::Example};
@@ -12,7 +13,7 @@ use super::{Tag, channels::ChannelView};
 use crate::{
     credentials::User,
     envelope::{ApiResult, Empty, ok},
-    wire::{Body, BotId, ChannelId, IlinkClientId, Number, Text, Time, view},
+    wire::{Body, Number, Text},
 };
 
 /// A new configuration of the iLink sink.
@@ -44,63 +45,6 @@ impl From<SetIlink> for IlinkSettings {
     }
 }
 
-view! {
-    /// The iLink sink.
-    #[derive(Debug, Object)]
-    #[oai(example)]
-    pub struct IlinkSink from settings: IlinkSettings {
-        /// Whether clients may log in and receive messages.
-        pub enabled: bool,
-        /// Clients that may be logged in at the same time.
-        pub max_clients: u32,
-        /// Days after its last request when a client is logged out.
-        pub idle_days: u32,
-    }
-}
-
-impl Example for IlinkSink {
-    fn example() -> Self {
-        IlinkSettings::default().into()
-    }
-}
-
-view! {
-    /// A program that is logged in to a channel.
-    #[derive(Debug, Object)]
-    #[oai(example)]
-    pub struct IlinkClientView from client: IlinkClient {
-        /// Id.
-        pub id: IlinkClientId,
-        /// Network address from which it logged in; empty if unknown.
-        pub address: String = client.ip,
-        /// Name of the program, at most 40 characters of its `User-Agent`; empty if it sent none.
-        pub user_agent: String,
-        /// Number in the channel's log up to which it acknowledged.
-        pub acked_seq: i64,
-        /// Number in the channel's log up to which messages were given to it.
-        pub given_seq: i64,
-        /// When it logged in.
-        pub created_at: Time,
-        /// When it last made a request, to the minute.
-        pub last_used_at: Time,
-    }
-}
-
-impl Example for IlinkClientView {
-    fn example() -> Self {
-        let at = |ms| Time(hub_core::time::Timestamp::from_millis(ms));
-        Self {
-            id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0008).into(),
-            address: "203.0.113.7".to_owned(),
-            user_agent: "agent-host/1.0".to_owned(),
-            acked_seq: 40,
-            given_seq: 42,
-            created_at: at(1_763_717_400_000),
-            last_used_at: at(1_763_721_000_000),
-        }
-    }
-}
-
 /// The programs that are logged in to a channel, and how others are.
 #[derive(Debug, Object)]
 #[oai(example)]
@@ -110,15 +54,24 @@ pub struct IlinkClientsView {
     /// Base URL of the CDN, for programs that need it.
     pub cdn_base_url: String,
     /// Oldest first.
-    pub clients: Vec<IlinkClientView>,
+    pub clients: Vec<IlinkClient>,
 }
 
 impl Example for IlinkClientsView {
     fn example() -> Self {
+        let at = hub_core::time::Timestamp::from_millis;
         Self {
             base_url: "https://hub.example/".to_owned(),
             cdn_base_url: "https://hub.example/c2c".to_owned(),
-            clients: vec![IlinkClientView::example()],
+            clients: vec![IlinkClient {
+                id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0008),
+                ip: "203.0.113.7".to_owned(),
+                user_agent: "agent-host/1.0".to_owned(),
+                acked_seq: 40,
+                given_seq: 42,
+                created_at: at(1_763_717_400_000),
+                last_used_at: at(1_763_721_000_000),
+            }],
         }
     }
 }
@@ -151,35 +104,7 @@ impl Example for ConfirmIlinkLogin {
     fn example() -> Self {
         Self {
             login_id: NamedIlinkLogin::example().login_id,
-            channel_id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0003).into(),
-        }
-    }
-}
-
-view! {
-    /// A login of a program that waits for a user.
-    #[derive(Debug, Object)]
-    #[oai(example)]
-    pub struct IlinkLoginView from login: IlinkLogin {
-        /// Network address of the program; empty if unknown.
-        pub address: String = login.ip,
-        /// Name of the program, at most 40 characters of its `User-Agent`; empty if it sent none.
-        pub user_agent: String,
-        /// When it began.
-        pub requested_at: Time,
-        /// Until when it can be confirmed.
-        pub expires_at: Time,
-    }
-}
-
-impl Example for IlinkLoginView {
-    fn example() -> Self {
-        let at = |ms| Time(hub_core::time::Timestamp::from_millis(ms));
-        Self {
-            address: "203.0.113.7".to_owned(),
-            user_agent: "agent-host/1.0".to_owned(),
-            requested_at: at(1_763_717_400_000),
-            expires_at: at(1_763_717_520_000),
+            channel_id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0003),
         }
     }
 }
@@ -204,7 +129,7 @@ impl IlinkApi {
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         body: Body<SetIlink>,
     ) -> ApiResult<ChannelView> {
-        ok(hub.channels().set_ilink(&user.0, id.0.0, channel_id.0.0, body.0.into()).await?.into())
+        ok(hub.channels().set_ilink(&user.0, id.0, channel_id.0, body.0.into()).await?.into())
     }
 
     /// Lists the iLink clients of a channel
@@ -222,12 +147,12 @@ impl IlinkApi {
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
     ) -> ApiResult<IlinkClientsView> {
-        let clients = hub.gateway().clients(&user.0, id.0.0, channel_id.0.0).await?;
+        let clients = hub.gateway().clients(&user.0, id.0, channel_id.0).await?;
         let (base_url, cdn_base_url) = hub.gateway().base_urls();
         ok(IlinkClientsView {
             base_url: base_url.into(),
             cdn_base_url: cdn_base_url.into(),
-            clients: clients.into_iter().map(Into::into).collect(),
+            clients: clients.into_iter().collect(),
         })
     }
 
@@ -247,7 +172,7 @@ impl IlinkApi {
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         #[oai(name = "clientId")] client_id: Path<IlinkClientId>,
     ) -> ApiResult<Empty> {
-        hub.gateway().revoke(&user.0, id.0.0, channel_id.0.0, client_id.0.0).await?;
+        hub.gateway().revoke(&user.0, id.0, channel_id.0, client_id.0).await?;
         ok(Empty {})
     }
 
@@ -256,13 +181,8 @@ impl IlinkApi {
     /// Returns the program that requests it, and notifies the program that its code was opened. `NOT_FOUND` for a login
     /// that is unknown, expired or confirmed.
     #[oai(path = "/api/ilink/logins/open", method = "post", operation_id = "openIlinkLogin")]
-    async fn open(
-        &self,
-        hub: Data<&Hub>,
-        user: User,
-        body: Body<NamedIlinkLogin>,
-    ) -> ApiResult<IlinkLoginView> {
-        ok(hub.gateway().open_login(&user.0, &body.0.login_id).await?.into())
+    async fn open(&self, hub: Data<&Hub>, user: User, body: Body<NamedIlinkLogin>) -> ApiResult<IlinkLogin> {
+        ok(hub.gateway().open_login(&user.0, &body.0.login_id).await?)
     }
 
     /// Confirms a login of an iLink client
@@ -275,9 +195,9 @@ impl IlinkApi {
         hub: Data<&Hub>,
         user: User,
         body: Body<ConfirmIlinkLogin>,
-    ) -> ApiResult<IlinkClientView> {
+    ) -> ApiResult<IlinkClient> {
         let ConfirmIlinkLogin { login_id, channel_id } = body.0;
-        ok(hub.gateway().confirm_login(&user.0, &login_id, channel_id.0).await?.into())
+        ok(hub.gateway().confirm_login(&user.0, &login_id, channel_id).await?)
     }
 
     /// Rejects a login of an iLink client

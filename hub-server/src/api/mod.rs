@@ -7,17 +7,19 @@
 //! 4. Credentials: `user: User` ([`User`](crate::credentials::User)), `client: ChannelClient` or `app: AppClient`;
 //!    `user.0` is the `Actor`. The argument proves that the caller is authenticated and that the origin rule was
 //!    applied.
-//! 5. Path arguments are `Path<wire::BotId>` and the like: they bind by position, and their types catch a mix-up.
+//! 5. Path arguments are `Path<BotId>` and the like: they bind by position, and their types catch a mix-up.
 //! 6. Bodies are [`wire::Body<T>`](crate::wire::Body), never poem's `Json`; request structs derive `Object` with
 //!    `#[oai(deny_unknown_fields)]` on management endpoints, strings are `wire::Text<MIN, MAX>`,
 //!    secrets `wire::Secret<MAX>`.
-//! 7. Responses derive `Object` with `#[oai(skip_serializing_if_is_none)]`; ids `wire::…Id`, times `wire::Time`.
+//! 7. Responses are records of hub-core, which derive `hub_macros::Api`. What a response has in another shape is an
+//!    `Object` with `#[oai(skip_serializing_if_is_none)]` here.
 //! 8. Lists: `limit: Query<Option<Limit>>, cursor: Query<Option<Cursor>>` → `page_request(list, limit.0,
-//!    cursor.0.as_ref())?` → `ok(page.into())` with data `wire::Page<View>`, `View: From<Noun>`.
+//!    cursor.0.as_ref())?` → `ok(page.into())` with data `wire::Page<Noun>`.
 //! 9. All methods of one path are in one impl; no parameters in `prefix_path`; paths have no trailing slash.
 //! 10. Every method has `tag = "Tag::…"` (or its impl has) and `operation_id`: lowerCamel, verb first, unique.
 //! 11. The first line of a doc comment becomes the summary, the rest the description; fields are described too.
-//! 12. Examples: `#[oai(example)]` on the struct and `impl poem_openapi::types::Example`.
+//! 12. Examples are composed of those of the fields (`openapi/examples.rs`), or declared: `#[api(example = { … })]`,
+//!     and for a request `#[oai(example)]` and `impl poem_openapi::types::Example`.
 //! 13. Never log or echo bodies, queries or secrets; the edge writes the one log line of a request.
 //! 14. Sign-in handlers take a `SignIn`, which has checked the origin; they call `sign_in.check_account(name)`
 //!     before they look up the name, and respond with `sign_in.respond(signed_in)`, which sets the cookies.
@@ -44,6 +46,8 @@ pub mod password_reset;
 pub mod plugins;
 pub mod qr_login;
 pub mod replays;
+#[cfg(test)]
+mod request_bodies_tests;
 pub(crate) mod sign_in;
 pub mod sim;
 pub mod traces;

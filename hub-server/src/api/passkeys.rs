@@ -2,8 +2,8 @@
 
 use hub_core::{
     Hub,
-    accounts::{self, Accounts, Ceremony, NewPasskey, NewProfile},
-    time::Timestamp,
+    accounts::{Accounts, Ceremony, Me, NewPasskey, NewProfile, Passkey},
+    id::PasskeyId,
 };
 use poem::{http::header, web::Data};
 use poem_openapi::{
@@ -16,16 +16,12 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Tag,
-    auth::Me,
     sign_in::{SignIn, Visitor, WithCookie},
 };
 use crate::{
     credentials::User,
     envelope::{ApiResult, Empty, ok},
-    wire::{
-        Body, Checked, Cursor, Limit, Page, PasskeyId, Secret, ShownOnce, Text, Time, Username, page_request,
-        view,
-    },
+    wire::{Body, Checked, Cursor, Limit, Page, Secret, Text, Username, page_request},
 };
 
 /// Passkeys.
@@ -59,19 +55,6 @@ pub struct BeginPasskeyLogin {
     pub username: Option<Text<0, 256>>,
 }
 
-view! {
-    /// Options for `navigator.credentials`.
-    #[derive(Debug, Object)]
-    #[oai(example)]
-    pub struct PasskeyCeremony from begun: Ceremony {
-        /// Id of the ceremony. It is sent back once, within five minutes and from the same browser.
-        pub flow_id: ShownOnce,
-        /// The options: `PublicKeyCredentialCreationOptionsJSON` or `PublicKeyCredentialRequestOptionsJSON`.
-        #[oai(rename = "publicKey")]
-        pub public_key: Any<Value>,
-    }
-}
-
 /// Result of `navigator.credentials`: `PublicKeyCredential.toJSON()`, and the id of the ceremony.
 ///
 /// `id`, `rawId`, `type` and `response` are required, unless `credential` contains them. `response` requires
@@ -101,22 +84,6 @@ pub struct PasskeyAnswer {
     pub credential: Option<Any<Value>>,
 }
 
-view! {
-    /// A passkey of the signed-in user.
-    #[derive(Debug, Object)]
-    #[oai(example, skip_serializing_if_is_none)]
-    pub struct PasskeyView from passkey: accounts::Passkey {
-        /// The id.
-        pub id: PasskeyId,
-        /// Name of the passkey.
-        pub name: String,
-        /// When it was added.
-        pub created_at: Time,
-        /// When it was last used to sign in; `null` if never.
-        pub last_used_at: Option<Time>,
-    }
-}
-
 #[OpenApi(tag = "Tag::Auth")]
 impl PasskeysApi {
     /// Begins the registration of a passkey
@@ -132,12 +99,12 @@ impl PasskeysApi {
         &self,
         visitor: Visitor<'_>,
         body: Body<BeginPasskey>,
-    ) -> WithCookie<PasskeyCeremony> {
+    ) -> WithCookie<Ceremony> {
         let (sign_in, accounts) = (&visitor.sign_in, visitor.sign_in.hub.accounts());
         let browser = accounts.browser(sign_in.flow.as_deref());
         let actor = visitor.actor.as_ref();
         let begun = accounts.begin_passkey_registration(actor, body.0.into(), &browser).await?;
-        Ok(Response::new(ok(begun.into())?).header(header::SET_COOKIE, sign_in.flow_cookie(&browser)))
+        Ok(Response::new(ok(begun)?).header(header::SET_COOKIE, sign_in.flow_cookie(&browser)))
     }
 
     /// Finishes the registration of a passkey
@@ -158,7 +125,7 @@ impl PasskeysApi {
             .await?;
         match signed_in {
             Some(signed_in) => sign_in.respond(signed_in).await,
-            None => Ok(Response::new(ok(me.into())?)),
+            None => Ok(Response::new(ok(me)?)),
         }
     }
 
@@ -170,7 +137,7 @@ impl PasskeysApi {
         &self,
         sign_in: SignIn<'_>,
         body: Body<Option<BeginPasskeyLogin>>,
-    ) -> WithCookie<PasskeyCeremony> {
+    ) -> WithCookie<Ceremony> {
         let username = body.0.and_then(|begin| begin.username);
         if let Some(username) = &username {
             sign_in.check_account(username).await?;
@@ -178,7 +145,7 @@ impl PasskeysApi {
         let accounts = sign_in.hub.accounts();
         let browser = accounts.browser(sign_in.flow.as_deref());
         let begun = accounts.begin_passkey_login(username.as_deref(), &browser).await?;
-        Ok(Response::new(ok(begun.into())?).header(header::SET_COOKIE, sign_in.flow_cookie(&browser)))
+        Ok(Response::new(ok(begun)?).header(header::SET_COOKIE, sign_in.flow_cookie(&browser)))
     }
 
     /// Finishes a sign-in with a passkey
@@ -203,7 +170,7 @@ impl PasskeysApi {
         user: User,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<PasskeyView>> {
+    ) -> ApiResult<Page<Passkey>> {
         let page = page_request(&Accounts::passkey_list(&user.0), limit.0, cursor.0.as_ref())?;
         ok(hub.accounts().passkeys(&user.0, &page).await?.into())
     }
@@ -213,7 +180,7 @@ impl PasskeysApi {
     /// Requires a session that began within the last 15 minutes. The last sign-in method cannot be deleted.
     #[oai(path = "/api/auth/passkey/:id", method = "delete", operation_id = "deletePasskey")]
     async fn delete(&self, hub: Data<&Hub>, user: User, id: Path<PasskeyId>) -> ApiResult<Empty> {
-        hub.accounts().delete_passkey(&user.0, id.0.0).await?;
+        hub.accounts().delete_passkey(&user.0, id.0).await?;
         ok(Empty {})
     }
 }
@@ -261,18 +228,6 @@ impl Example for BeginPasskeyLogin {
     }
 }
 
-impl Example for PasskeyCeremony {
-    fn example() -> Self {
-        let options = json!({
-            "challenge": "5u0pHGwsNCx3VyhVbiCkCmyTXsw5NmqaZhAlDIlHN2M",
-            "rpId": "hub.example",
-            "userVerification": "required",
-            "allowCredentials": [],
-        });
-        Self { flow_id: ShownOnce("hubf_…".into()), public_key: Any(options) }
-    }
-}
-
 impl Example for PasskeyAnswer {
     fn example() -> Self {
         let id = || Some(Text("lCWkTtz0Rp2wXqSfMlPm1Q".to_owned()));
@@ -289,17 +244,6 @@ impl Example for PasskeyAnswer {
             client_extension_results: Some(Any(json!({}))),
             authenticator_attachment: None,
             credential: None,
-        }
-    }
-}
-
-impl Example for PasskeyView {
-    fn example() -> Self {
-        Self {
-            id: hub_core::id::PasskeyId::from_u128(0x019a_a52c_a2c0_0000_0000_0000_0000_0003).into(),
-            name: "Phone".to_owned(),
-            created_at: Timestamp::from_millis(1_795_253_400_000).into(),
-            last_used_at: None,
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use hub_core::{
     Error, Hub,
-    traces::{BulkOptions, BulkReplay, RefusedReplay, ReplaySelection, TraceSearch},
+    id::{BotId, ChannelId, PluginId, ReplayId, TraceId},
+    time::Timestamp,
+    traces::{BulkOptions, BulkReplay, ReplaySelection, StepName, TraceSearch, TraceStatus},
 };
 use poem::web::Data;
 use poem_openapi::{
@@ -11,14 +13,11 @@ use poem_openapi::{
     types::Example,
 };
 
-use super::{
-    Tag,
-    traces::{StepName, TraceStatus},
-};
+use super::Tag;
 use crate::{
     credentials::User,
     envelope::{ApiResult, Empty, ok},
-    wire::{self, Body, BotId, ChannelId, Number, PluginId, ReplayId, Text, Time, TraceId, view},
+    wire::{Body, Number, Text},
 };
 
 /// Replays of many traces.
@@ -53,9 +52,9 @@ pub struct ReplayFilter {
     /// Only traces with this status.
     pub status: Option<TraceStatus>,
     /// Only traces that began at this time or later.
-    pub since: Option<Time>,
+    pub since: Option<Timestamp>,
     /// Only traces that began before this time.
-    pub until: Option<Time>,
+    pub until: Option<Timestamp>,
     /// Only traces of messages that contain this text.
     pub q: Option<Text<1, 200>>,
     /// Only traces with a failed step of this name.
@@ -69,62 +68,24 @@ pub struct ReplayFilter {
 impl From<ReplayFilter> for TraceSearch {
     fn from(filter: ReplayFilter) -> Self {
         Self {
-            bot_id: filter.bot_id.map(|id| id.0),
-            channel_id: filter.channel_id.map(|id| id.0),
-            status: filter.status.map(Into::into),
+            bot_id: filter.bot_id,
+            channel_id: filter.channel_id,
+            status: filter.status,
             message_id: None,
             replay_of: None,
             replay_id: None,
-            since: filter.since.map(|at| at.0),
-            until: filter.until.map(|at| at.0),
+            since: filter.since,
+            until: filter.until,
             q: filter.q.map(Into::into),
-            failed_step: filter.failed_step.map(Into::into),
+            failed_step: filter.failed_step,
             http_status: filter.http_status.map(Into::into),
-            plugin_id: filter.plugin_id.map(|id| id.0),
+            plugin_id: filter.plugin_id,
         }
     }
 }
 
-view! {
-    /// A replay of many traces, with its progress.
-    #[derive(Debug, Object)]
-    #[oai(skip_serializing_if_is_none, example)]
-    pub struct BulkReplayView from replay: BulkReplay {
-        /// Id of the replay; absent for a dry run.
-        pub id: Option<ReplayId>,
-        /// When it began.
-        pub created_at: Time,
-        /// Number of traces that are replayed.
-        pub total: u64,
-        /// Replays that have not ended.
-        pub pending: u64,
-        /// Replays that succeeded.
-        pub ok: u64,
-        /// Replays that failed.
-        pub error: u64,
-        /// Replays that a plugin skipped.
-        pub skipped: u64,
-        /// Replays whose trace was deleted after its retention time.
-        pub deleted: u64,
-        /// Traces that were not replayed.
-        pub refused: Vec<RefusedReplayView>,
-    }
-}
-
-view! {
-    /// A trace that was not replayed.
-    #[derive(Debug, Object)]
-    #[oai(example)]
-    pub struct RefusedReplayView from refused: RefusedReplay {
-        /// Id of the trace.
-        pub trace_id: TraceId,
-        /// Reason.
-        pub reason: String,
-    }
-}
-
 fn example_trace() -> TraceId {
-    hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0003).into()
+    hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0003)
 }
 
 impl Example for StartReplay {
@@ -155,28 +116,6 @@ impl Example for ReplayFilter {
     }
 }
 
-impl Example for BulkReplayView {
-    fn example() -> Self {
-        Self {
-            id: Some(hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0005).into()),
-            created_at: wire::Time(hub_core::time::Timestamp::from_millis(1_763_717_400_000)),
-            total: 24,
-            pending: 2,
-            ok: 21,
-            error: 1,
-            skipped: 0,
-            deleted: 0,
-            refused: vec![RefusedReplayView::example()],
-        }
-    }
-}
-
-impl Example for RefusedReplayView {
-    fn example() -> Self {
-        Self { trace_id: example_trace(), reason: "the channel's webhook is off".to_owned() }
-    }
-}
-
 #[OpenApi(tag = "Tag::Bots")]
 impl ReplaysApi {
     /// Replays many traces
@@ -193,10 +132,10 @@ impl ReplaysApi {
         user: User,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         body: Body<StartReplay>,
-    ) -> ApiResult<BulkReplayView> {
+    ) -> ApiResult<BulkReplay> {
         let StartReplay { trace_ids, filter, url, supersede, dry_run } = body.0;
         let selection = match (trace_ids, filter) {
-            (Some(ids), None) => ReplaySelection::Ids(ids.into_iter().map(|id| id.0).collect()),
+            (Some(ids), None) => ReplaySelection::Ids(ids.into_iter().collect()),
             (None, Some(filter)) => ReplaySelection::Matching(Box::new(filter.into())),
             _ => return Err(Error::invalid("trace_ids", "set either trace_ids or filter").into()),
         };
@@ -205,15 +144,15 @@ impl ReplaysApi {
             supersede: supersede.unwrap_or(false),
             dry_run: dry_run.unwrap_or(false),
         };
-        ok(hub.traces().replay_all(&user.0, selection, options, idempotency_key.0.as_deref()).await?.into())
+        ok(hub.traces().replay_all(&user.0, selection, options, idempotency_key.0.as_deref()).await?)
     }
 
     /// Shows a replay of many traces
     ///
     /// With its progress. The newest 100 replays of a user are retained.
     #[oai(path = "/api/replays/:id", method = "get", operation_id = "getReplay")]
-    async fn get(&self, hub: Data<&Hub>, user: User, id: Path<ReplayId>) -> ApiResult<BulkReplayView> {
-        ok(hub.traces().bulk_replay(&user.0, id.0.0).await?.into())
+    async fn get(&self, hub: Data<&Hub>, user: User, id: Path<ReplayId>) -> ApiResult<BulkReplay> {
+        ok(hub.traces().bulk_replay(&user.0, id.0).await?)
     }
 
     /// Attempts a parked delivery now
@@ -227,7 +166,7 @@ impl ReplaysApi {
         id: Path<BotId>,
         #[oai(name = "traceId")] trace_id: Path<TraceId>,
     ) -> ApiResult<Empty> {
-        hub.traces().attempt_now(&user.0, id.0.0, trace_id.0.0).await?;
+        hub.traces().attempt_now(&user.0, id.0, trace_id.0).await?;
         ok(Empty {})
     }
 
@@ -242,7 +181,7 @@ impl ReplaysApi {
         id: Path<BotId>,
         #[oai(name = "traceId")] trace_id: Path<TraceId>,
     ) -> ApiResult<Empty> {
-        hub.traces().cancel(&user.0, id.0.0, trace_id.0.0).await?;
+        hub.traces().cancel(&user.0, id.0, trace_id.0).await?;
         ok(Empty {})
     }
 }

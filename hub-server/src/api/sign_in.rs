@@ -5,7 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 use hub_core::{
     ErrorCode, Hub,
     access::Actor,
-    accounts::{Browser, ClientInfo, SignedIn},
+    accounts::{Browser, ClientInfo, Me, SignedIn},
 };
 use poem::{
     FromRequest, Request, RequestBody,
@@ -14,7 +14,6 @@ use poem::{
 };
 use poem_openapi::payload::{Json, Response};
 
-use super::auth::Me;
 use crate::{
     AppSettings, Client,
     credentials::{
@@ -90,7 +89,7 @@ impl SignIn<'_> {
     /// Responds with the user and the cookies. The previous session of the browser is revoked.
     pub(crate) async fn respond(&self, signed_in: SignedIn) -> WithCookie<Me> {
         let cookies = self.session_cookies(&signed_in).await?;
-        let answer = Response::new(ok(signed_in.me.into())?);
+        let answer = Response::new(ok(signed_in.me)?);
         Ok(cookies.into_iter().fold(answer, |answer, cookie| answer.header(header::SET_COOKIE, cookie)))
     }
 

@@ -3,7 +3,8 @@
 
 use hub_core::{
     Error, ErrorCode, Hub,
-    demo::{Behaviour, MAX_TEXT, Playground, Received, ReceiverState},
+    demo::{Behaviour, MAX_TEXT, Playground, ReceiverState},
+    id::{BindId, BotId},
     network::sim::Outbound,
 };
 use poem::web::Data;
@@ -14,7 +15,7 @@ use crate::{
     AppSettings,
     credentials::User,
     envelope::{ApiResult, Empty, ok},
-    wire::{BindId, Body, BotId, Text, Time, enumeration, view},
+    wire::{Body, Text},
 };
 
 /// The simulated network.
@@ -68,71 +69,11 @@ impl Example for SimWritten {
     }
 }
 
-view! {
-    /// A message that the simulated network accepted from a bot.
-    #[derive(Debug, Object)]
-    #[oai(skip_serializing_if_is_none, example)]
-    pub struct SimOutboundView from sent: Outbound {
-        /// Number, ascending over all bots.
-        pub number: u64 = sent.n,
-        /// Id of the recipient.
-        pub to_user_id: String,
-        /// Text; empty for a file.
-        pub text: String,
-        /// Type of the file: `image`, `voice`, `file` or `video`.
-        pub media_type: Option<String> = sent.media.map(|media| media.kind.to_owned()),
-        /// When the network accepted the message.
-        pub at: Time,
-        /// Whether the recipient sees the message.
-        pub shown: bool,
-        /// How often the same message arrived again; repeats are not shown.
-        pub repeats: u32,
-        /// What is unusual about the message.
-        pub note: Option<String>,
-    }
-}
-
-impl Example for SimOutboundView {
-    fn example() -> Self {
-        Self {
-            number: 3,
-            to_user_id: "ann@im.wechat".to_owned(),
-            text: "42 is on its way".to_owned(),
-            media_type: None,
-            at: example_time(),
-            shown: true,
-            repeats: 0,
-            note: None,
-        }
-    }
-}
-
 /// What a bot sent on the simulated network.
 #[derive(Debug, Object)]
-#[oai(example)]
 pub struct SimOutbox {
     /// The newest 100 messages, oldest first.
-    pub messages: Vec<SimOutboundView>,
-}
-
-impl Example for SimOutbox {
-    fn example() -> Self {
-        Self { messages: vec![SimOutboundView::example()] }
-    }
-}
-
-enumeration! {
-    /// What the receiver of the demo does with a request.
-    ReceiverMode = Behaviour {
-        /// Checks the signature and responds with a reply.
-        Answer,
-        /// Responds with 500.
-        Fail,
-        /// Does not respond.
-        Hang,
-        /// Closes the connection.
-        Cut,
-    }
+    pub messages: Vec<Outbound>,
 }
 
 /// A new behaviour of the receiver.
@@ -140,7 +81,7 @@ enumeration! {
 #[oai(deny_unknown_fields, example)]
 pub struct SetSimReceiver {
     /// The behaviour.
-    pub mode: ReceiverMode,
+    pub mode: Behaviour,
     /// Number of requests after which the receiver responds normally again; until the next change if absent.
     #[oai(validator(minimum(value = "1"), maximum(value = "1000")))]
     pub times: Option<u32>,
@@ -148,71 +89,8 @@ pub struct SetSimReceiver {
 
 impl Example for SetSimReceiver {
     fn example() -> Self {
-        Self { mode: ReceiverMode::Fail, times: Some(3) }
+        Self { mode: Behaviour::Fail, times: Some(3) }
     }
-}
-
-view! {
-    /// A request that the receiver of the demo received.
-    #[derive(Debug, Object)]
-    #[oai(skip_serializing_if_is_none, example)]
-    pub struct ReceivedRequest from received: Received {
-        /// When it arrived.
-        pub at: Time,
-        /// The header `webhook-id`, the same for every attempt; empty if absent.
-        pub webhook_id: String,
-        /// The header `X-Hub-Attempt`; empty if absent.
-        pub attempt: String,
-        /// Text of the message, at most 500 characters.
-        pub content: String,
-        /// Whether the signature is valid.
-        pub verified: bool = received.verdict.verified,
-        /// The headers that were checked, or what is wrong.
-        pub reason: String = received.verdict.reason,
-        /// What the receiver did.
-        pub mode: ReceiverMode = received.behaviour.into(),
-        /// The reply in the response, if there was one.
-        pub reply: Option<String>,
-    }
-}
-
-impl Example for ReceivedRequest {
-    fn example() -> Self {
-        Self {
-            at: example_time(),
-            webhook_id: "msg_01K9ZC3V5T8QK4X7M2N6P0RSWA".to_owned(),
-            attempt: "1".to_owned(),
-            content: "order 42".to_owned(),
-            verified: true,
-            reason: "X-Signature, webhook-signature".to_owned(),
-            mode: ReceiverMode::Answer,
-            reply: Some("42 is on its way".to_owned()),
-        }
-    }
-}
-
-view! {
-    /// The receiver of the demo.
-    #[derive(Debug, Object)]
-    #[oai(skip_serializing_if_is_none, example)]
-    pub struct SimReceiver from state: ReceiverState {
-        /// What it does with the next request.
-        pub mode: ReceiverMode = state.behaviour.into(),
-        /// Number of requests after which it responds normally again.
-        pub times: Option<u32> = state.left,
-        /// The last 50 requests, oldest first.
-        pub requests: Vec<ReceivedRequest> = state.received.into_iter().map(Into::into).collect(),
-    }
-}
-
-impl Example for SimReceiver {
-    fn example() -> Self {
-        Self { mode: ReceiverMode::Answer, times: None, requests: vec![ReceivedRequest::example()] }
-    }
-}
-
-fn example_time() -> Time {
-    Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000))
 }
 
 /// The simulator of this process.
@@ -239,7 +117,7 @@ impl SimApi {
     ) -> ApiResult<SimWritten> {
         let SimWrite { text, from } = body.0;
         let playground = playground(&settings)?;
-        let network_id = playground.write(&hub, &user.0, id.0.0, from.as_deref(), &text).await?;
+        let network_id = playground.write(&hub, &user.0, id.0, from.as_deref(), &text).await?;
         ok(SimWritten { network_id })
     }
 
@@ -257,7 +135,7 @@ impl SimApi {
         id: Path<BindId>,
         body: Body<SimScan>,
     ) -> ApiResult<Empty> {
-        playground(&settings)?.scan(&hub, &user.0, id.0.0, body.0.from.as_deref()).await?;
+        playground(&settings)?.scan(&hub, &user.0, id.0, body.0.from.as_deref()).await?;
         ok(Empty {})
     }
 
@@ -272,8 +150,8 @@ impl SimApi {
         user: User,
         id: Path<BotId>,
     ) -> ApiResult<SimOutbox> {
-        let sent = playground(&settings)?.outbound(&hub, &user.0, id.0.0).await?;
-        ok(SimOutbox { messages: sent.into_iter().map(Into::into).collect() })
+        let sent = playground(&settings)?.outbound(&hub, &user.0, id.0).await?;
+        ok(SimOutbox { messages: sent.into_iter().collect() })
     }
 
     /// Shows the receiver of the demo
@@ -286,8 +164,8 @@ impl SimApi {
         hub: Data<&Hub>,
         settings: Data<&AppSettings>,
         user: User,
-    ) -> ApiResult<SimReceiver> {
-        ok(playground(&settings)?.receiver(&hub, &user.0).await?.into())
+    ) -> ApiResult<ReceiverState> {
+        ok(playground(&settings)?.receiver(&hub, &user.0).await?)
     }
 
     /// Configures the receiver of the demo
@@ -300,9 +178,9 @@ impl SimApi {
         settings: Data<&AppSettings>,
         user: User,
         body: Body<SetSimReceiver>,
-    ) -> ApiResult<SimReceiver> {
+    ) -> ApiResult<ReceiverState> {
         let SetSimReceiver { mode, times } = body.0;
-        ok(playground(&settings)?.behave(&hub, &user.0, mode.into(), times).await?.into())
+        ok(playground(&settings)?.behave(&hub, &user.0, mode, times).await?)
     }
 }
 

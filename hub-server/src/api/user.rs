@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use hub_core::{
     Hub,
-    accounts::{Accounts, ApiKey, CreatedApiKey, NewApiKey, NewPassword, ProfilePatch},
+    accounts::{Accounts, ApiKey, CreatedApiKey, Me, NewApiKey, NewPassword, ProfilePatch},
+    id::KeyId,
+    secret::ShownOnce,
+    time::Timestamp,
 };
 use poem::{http::header, web::Data};
 use poem_openapi::{
@@ -14,13 +17,13 @@ use poem_openapi::{
     types::Example,
 };
 
-use super::{Tag, auth::Me};
+use super::Tag;
 use crate::{
     AppSettings,
     credentials::{User, entry_cookies},
     envelope::{ApiError, ApiResult, Empty, Envelope, ok},
     rate_limit::RateLimits,
-    wire::{Body, Checked, Cursor, KeyId, Limit, Number, Page, Secret, ShownOnce, Text, Time, page_request},
+    wire::{Body, Checked, Cursor, Limit, Number, Page, Secret, Text, page_request},
 };
 
 /// Profile, password and API keys.
@@ -70,11 +73,11 @@ pub struct ApiKeyView {
     /// First and last characters of the key.
     pub prefix: String,
     /// When it was created.
-    pub created_at: Time,
+    pub created_at: Timestamp,
     /// When it expires; absent if it does not expire.
-    pub expires_at: Option<Time>,
+    pub expires_at: Option<Timestamp>,
     /// When it was last used, to the minute; absent if never.
-    pub last_used_at: Option<Time>,
+    pub last_used_at: Option<Timestamp>,
     /// Whether it is the key of this request.
     pub current: bool,
 }
@@ -92,9 +95,9 @@ pub struct CreatedApiKeyView {
     /// The key, for `Authorization: Bearer` or `X-API-Key`. It is not shown again.
     pub key: ShownOnce,
     /// When it was created.
-    pub created_at: Time,
+    pub created_at: Timestamp,
     /// When it expires; absent if it does not expire.
-    pub expires_at: Option<Time>,
+    pub expires_at: Option<Timestamp>,
 }
 
 #[OpenApi(tag = "Tag::User")]
@@ -104,7 +107,7 @@ impl UserApi {
     /// Profile fields and account state.
     #[oai(path = "/api/user/profile", method = "get", operation_id = "getProfile")]
     async fn profile(&self, hub: Data<&Hub>, user: User) -> ApiResult<Me> {
-        ok(hub.accounts().me(&user.0).await?.into())
+        ok(hub.accounts().me(&user.0).await?)
     }
 
     /// Changes the user's profile
@@ -112,7 +115,7 @@ impl UserApi {
     /// Absent fields keep their values.
     #[oai(path = "/api/user/profile", method = "put", operation_id = "updateProfile")]
     async fn update_profile(&self, hub: Data<&Hub>, user: User, body: Body<UpdateProfile>) -> ApiResult<Me> {
-        ok(hub.accounts().update_profile(&user.0, body.0.into()).await?.into())
+        ok(hub.accounts().update_profile(&user.0, body.0.into()).await?)
     }
 
     /// Changes the user's password
@@ -174,7 +177,7 @@ impl UserApi {
     /// The key stops working at once. A key may delete itself.
     #[oai(path = "/api/user/api-keys/:id", method = "delete", operation_id = "deleteApiKey")]
     async fn delete_api_key(&self, hub: Data<&Hub>, user: User, id: Path<KeyId>) -> ApiResult<Empty> {
-        hub.accounts().delete_api_key(&user.0, id.0.0).await?;
+        hub.accounts().delete_api_key(&user.0, id.0).await?;
         ok(Empty {})
     }
 }
@@ -201,13 +204,13 @@ impl From<CreateApiKey> for NewApiKey {
 impl ApiKeyView {
     fn of(key: ApiKey, own: Option<hub_core::id::KeyId>) -> Self {
         Self {
-            id: key.id.into(),
+            id: key.id,
             current: own == Some(key.id),
             prefix: key.prefix(),
             name: key.name,
-            created_at: key.created_at.into(),
-            expires_at: key.expires_at.map(Time::from),
-            last_used_at: key.last_used_at.map(Time::from),
+            created_at: key.created_at,
+            expires_at: key.expires_at,
+            last_used_at: key.last_used_at,
         }
     }
 }
@@ -215,17 +218,17 @@ impl ApiKeyView {
 impl From<CreatedApiKey> for CreatedApiKeyView {
     fn from(CreatedApiKey { key, secret }: CreatedApiKey) -> Self {
         Self {
-            id: key.id.into(),
+            id: key.id,
             prefix: key.prefix(),
             name: key.name,
             key: ShownOnce(secret),
-            created_at: key.created_at.into(),
-            expires_at: key.expires_at.map(Time::from),
+            created_at: key.created_at,
+            expires_at: key.expires_at,
         }
     }
 }
 
-const EXAMPLE_TIME: Time = Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000));
+const EXAMPLE_TIME: Timestamp = hub_core::time::Timestamp::from_millis(1_795_253_400_000);
 const EXAMPLE_ID: hub_core::id::KeyId =
     hub_core::id::KeyId::from_u128(0x019a_a52c_a2c0_0000_0000_0000_0000_0003);
 
@@ -257,7 +260,7 @@ impl Example for CreateApiKey {
 impl Example for ApiKeyView {
     fn example() -> Self {
         Self {
-            id: EXAMPLE_ID.into(),
+            id: EXAMPLE_ID,
             name: "nightly backup".to_owned(),
             prefix: "hubu_…x7qa".to_owned(),
             created_at: EXAMPLE_TIME,
@@ -271,7 +274,7 @@ impl Example for ApiKeyView {
 impl Example for CreatedApiKeyView {
     fn example() -> Self {
         Self {
-            id: EXAMPLE_ID.into(),
+            id: EXAMPLE_ID,
             name: "nightly backup".to_owned(),
             prefix: "hubu_…x7qa".to_owned(),
             key: ShownOnce("hubu_…".into()),

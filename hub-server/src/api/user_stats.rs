@@ -7,12 +7,10 @@ use poem_openapi::{Object, OpenApi};
 use super::{
     Tag,
     admin::stats::{BotStats, MessageStats},
-    channels::views::ChannelHealthView,
 };
 use crate::{
     credentials::User,
     envelope::{ApiResult, ok},
-    wire::{BotId, ChannelId, Time, view},
 };
 
 /// Statistics of a user.
@@ -26,35 +24,16 @@ pub struct UserStatsView {
     /// Bots.
     pub bots: BotStats,
     /// The newest 1000 channels, newest first.
-    pub channels: Vec<ChannelTotalsView>,
+    pub channels: Vec<ChannelTotals>,
     /// Messages of the last hour.
     pub messages: MessageStats,
     /// Deliveries.
     pub deliveries: UserDeliveryStats,
     /// When the oldest pending or parked delivery was accepted; absent if no delivery is.
-    pub oldest_pending_at: Option<Time>,
+    pub oldest_pending_at: Option<Timestamp>,
     /// The last sixty minutes, oldest first; the last one is not complete. At most 100,000 messages and 100,000 traces
     /// of the hour are counted.
     pub series: Vec<UserMinuteStats>,
-}
-
-view! {
-    /// A channel in the statistics.
-    #[derive(Debug, Object)]
-    pub struct ChannelTotalsView from channel: ChannelTotals {
-        /// Id of the channel.
-        pub id: ChannelId,
-        /// Id of its bot.
-        pub bot_id: BotId,
-        /// Name of the channel.
-        pub name: String,
-        /// Messages received since the channel was created.
-        pub received: u64,
-        /// Deliveries in their lane.
-        pub pending: u64,
-        /// How its deliveries are doing.
-        pub health: ChannelHealthView = channel.health.into(),
-    }
 }
 
 /// Deliveries by state, of the listed channels.
@@ -76,7 +55,7 @@ pub struct UserDeliveryStats {
 #[derive(Debug, Object)]
 pub struct UserMinuteStats {
     /// When the minute began.
-    pub at: Time,
+    pub at: Timestamp,
     /// Messages received.
     pub messages_in: u64,
     /// Messages sent.
@@ -92,7 +71,7 @@ impl From<UserStats> for UserStatsView {
         let hour = stats.last_hour();
         let sum = |count: fn(&ChannelTotals) -> u64| stats.channels.iter().map(count).sum();
         let minute = |(at, counts): (Timestamp, hub_core::admin::MinuteCounts)| UserMinuteStats {
-            at: at.into(),
+            at,
             messages_in: counts.messages_in,
             messages_out: counts.messages_out,
             delivered: counts.delivered,
@@ -108,8 +87,8 @@ impl From<UserStats> for UserStatsView {
             },
             messages: MessageStats { inbound: hour.messages_in, outbound: hour.messages_out },
             bots: stats.bots.into(),
-            channels: stats.channels.into_iter().map(Into::into).collect(),
-            oldest_pending_at: stats.oldest_pending_at.map(Time::from),
+            channels: stats.channels.into_iter().collect(),
+            oldest_pending_at: stats.oldest_pending_at,
             series: stats.series.into_iter().map(minute).collect(),
         }
     }

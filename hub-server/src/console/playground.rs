@@ -183,6 +183,6 @@ async fn write(ask: &Ask) -> Result<Answer, ApiError> {
 async fn change(ask: &Ask) -> Result<Answer, ApiError> {
     let SetSimReceiver { mode, times } = ask.form()?;
     let playground = sim::playground(&ask.settings)?;
-    playground.behave(&ask.hub, &ask.actor, mode.into(), times).await?;
+    playground.behave(&ask.hub, &ask.actor, mode, times).await?;
     Ok(ask.done())
 }

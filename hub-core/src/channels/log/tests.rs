@@ -40,7 +40,7 @@ impl Stage {
         // Else this would be news to some listener.
         hub.bot_status(&ada, bot.id, BotStatus::Online).await;
         let created = hub.hub().channels().create(&ada, bot.id, channel, None).await.unwrap();
-        Self { hub, ada, bot, channel: created.channel.id, key: created.api_key }
+        Self { hub, ada, bot, channel: created.channel.id, key: created.api_key.0 }
     }
 
     fn hub(&self) -> &Hub {

@@ -75,7 +75,7 @@ impl Inner {
             // A token is shown once; the one from before the restart stays valid.
             let apps = self.hub.apps();
             let token = apps.regenerate_token(&Actor::Operator, bot_id, app_id, Some(MAX_GRACE_HOURS), None);
-            let token = token.await?.app_token;
+            let token = token.await?.app_token.0;
             return Ok(Fixture { bot_id, app_id, token, since: None, after: 0 });
         }
         self.make().await
@@ -109,7 +109,7 @@ impl Inner {
             .store
             .write(move |tx| Box::pin(async move { tx.demo().remember_app(bot_id, app_id).await }));
         remember.await?;
-        Ok(Fixture { bot_id, app_id, token: installed.app_token, since: None, after: 0 })
+        Ok(Fixture { bot_id, app_id, token: installed.app_token.0, since: None, after: 0 })
     }
 
     /// Waits until the people's first words have come: the app is not told of them.

@@ -1,6 +1,6 @@
 //! Settings of the AI sink.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::IntoDeserializer};
 
 use crate::{
     ai,
@@ -9,6 +9,7 @@ use crate::{
     model::sinks::Change,
     secret::Secret,
     text::is_within,
+    words::words,
 };
 
 const MAX_MODEL: usize = 200;
@@ -19,16 +20,16 @@ const MAX_TIMEOUT_MS: u32 = 120_000;
 const MAX_KEY: usize = 4096;
 const MAX_ERROR_REPLY: usize = 1000;
 
-/// Whose model endpoint answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AiSource {
-    /// The one the administrator configured, with its key.
-    #[default]
-    #[serde(alias = "builtin")] // the word of older clients
-    Global,
-    /// The channel's own; never called with the administrator's key.
-    Custom,
+words! {
+    /// The model endpoint that is used.
+    #[derive(Default)]
+    pub enum AiSource {
+        /// The endpoint that the administrator configured, with its key.
+        #[default]
+        Global = "global",
+        /// An endpoint of the channel; never called with the administrator's key.
+        Custom = "custom",
+    }
 }
 
 /// The AI sink as stored: without the key.
@@ -94,6 +95,7 @@ impl Default for AiSettings {
 #[expect(missing_docs, reason = "the fields are documented where they are stored")]
 pub struct AiUpdate {
     pub enabled: bool,
+    #[serde(deserialize_with = "source_or_older")]
     pub source: AiSource,
     pub base_url: String,
     pub key_header: String,
@@ -109,6 +111,13 @@ pub struct AiUpdate {
     pub timeout_ms: u32,
     pub tools: bool,
     pub error_reply: String,
+}
+
+/// Reads `builtin`, the word of older clients, too.
+fn source_or_older<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<AiSource, D::Error> {
+    let word = String::deserialize(deserializer)?;
+    let word = if word == "builtin" { AiSource::Global.as_str() } else { &word };
+    AiSource::deserialize(word.into_deserializer())
 }
 
 impl Default for AiUpdate {

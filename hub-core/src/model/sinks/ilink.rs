@@ -9,15 +9,16 @@ const MAX_CLIENTS: u32 = 20;
 /// Longest idle limit in days.
 const MAX_IDLE_DAYS: u32 = 365;
 
-/// The iLink sink: as stored, and as an update.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The iLink sink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 #[serde(default, deny_unknown_fields)]
+#[api(name = "IlinkSink", example = { "enabled": false, "idle_days": 30, "max_clients": 5 })]
 pub struct IlinkSettings {
-    /// Whether clients may log in, and are given messages.
+    /// Whether clients may log in and receive messages.
     pub enabled: bool,
-    /// Clients that may be logged in at the same time, 1 to 20; 1 admits a single program.
+    /// Clients that may be logged in at the same time.
     pub max_clients: u32,
-    /// Days after its last request when a client is logged out, 1 to 365.
+    /// Days after its last request when a client is logged out.
     pub idle_days: u32,
 }
 

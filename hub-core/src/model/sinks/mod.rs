@@ -79,13 +79,18 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Change<T> {
     }
 }
 
-/// The WebSocket sink: as stored, and as an update.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The WebSocket sink.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 #[serde(default, deny_unknown_fields)]
+#[api(name = "WebSocketSink", example = {
+    "allowed_origins": ["https://app.example"],
+    "enabled": true,
+    "include_outbound": false,
+})]
 pub struct WebSocketSettings {
-    /// Whether clients may connect and are sent messages.
+    /// Whether clients may connect and receive messages.
     pub enabled: bool,
-    /// Whether what the bot sends is shown to the clients too.
+    /// Whether clients also receive what the bot sends.
     pub include_outbound: bool,
     /// Origins of pages, in addition to the hub's own, from which a browser may connect; `*` for any.
     pub allowed_origins: Vec<String>,

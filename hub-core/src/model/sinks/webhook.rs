@@ -34,12 +34,12 @@ words! {
     /// How the hub authenticates itself to the receiver.
     #[derive(Default)]
     pub enum AuthMethod {
-        /// Not at all.
+        /// No authentication.
         #[default]
         None = "none",
         /// `Authorization: Bearer <secret>`.
         Bearer = "bearer",
-        /// A header of the channel's choice holds the secret.
+        /// A header with a configurable name contains the secret.
         Header = "header",
         /// `X-Signature` over the body.
         Hmac = "hmac",
@@ -65,13 +65,13 @@ impl AuthSettings {
 }
 
 words! {
-    /// Which deliveries of a channel wait for each other.
+    /// Order of the deliveries of a channel.
     #[derive(Default)]
     pub enum Ordering {
-        /// Those of one conversation, strictly in the order they arrived.
+        /// Deliveries of one conversation in order of arrival, one at a time.
         #[default]
         Conversation = "conversation",
-        /// None.
+        /// No order.
         None = "none",
     }
 }

@@ -16,37 +16,53 @@ use crate::{
     time::Timestamp,
 };
 
-/// One message a bot sent and the network accepted.
-#[derive(Clone, PartialEq, Serialize)]
+/// A message that the simulated network accepted from a bot.
+#[derive(Clone, PartialEq, Serialize, hub_macros::Api)]
+#[api(name = "SimOutbound", example = {
+    "at": "2026-11-21T09:30:00.000Z",
+    "number": 3,
+    "repeats": 0,
+    "shown": true,
+    "text": "42 is on its way",
+    "to_user_id": "ann@im.wechat",
+})]
 pub struct Outbound {
-    /// Number, rising by one over all accounts from 1 on.
+    /// Number, ascending over all bots.
+    #[api(name = "number")]
     pub n: u64,
-    /// The bot.
-    pub wx_id: String,
-    /// The receiver.
+    /// Id of the recipient.
     pub to_user_id: String,
-    /// Text; empty for media.
+    /// Text; empty for a file.
     pub text: String,
+    /// Type of the file: `image`, `voice`, `file` or `video`.
+    #[api(name = "media_type", with(Option<String>, |media: &Option<OutboundMedia>| media.as_ref().map(|media| media.kind.to_owned())))]
+    pub media: Option<OutboundMedia>,
+    /// When the network accepted the message.
+    pub at: Timestamp,
+    /// Whether the recipient sees the message.
+    pub shown: bool,
+    /// How often the same message arrived again; repeats are not shown.
+    pub repeats: u32,
+    /// What is unusual about the message.
+    pub note: Option<String>,
+    /// The bot.
+    #[api(skip)]
+    pub wx_id: String,
     /// The sender's own id; empty when it sent none.
+    #[api(skip)]
     pub client_id: String,
     /// The permission it was sent with; empty when it sent none.
+    #[api(skip)]
     pub context_token: String,
-    /// Media, when the item is some.
-    pub media: Option<OutboundMedia>,
     /// Whether the receiver can open the media. `Some(false)`: a check failed, [`note`](Self::note) says which.
     /// `None`: not media.
+    #[api(skip)]
     pub opened: Option<bool>,
-    /// When it was accepted.
-    pub at: Timestamp,
     /// The id returned to the sender; `None` for a message accepted by an account in shadow mode.
+    #[api(skip)]
     pub message_id: Option<String>,
-    /// Whether the receiver sees it at all.
-    pub shown: bool,
-    /// What is unusual about it.
-    pub note: Option<String>,
-    /// How often it came again under its `client_id`. A repeat is not delivered.
-    pub repeats: u32,
     /// The message as it was sent.
+    #[api(skip)]
     pub raw: Value,
 }
 

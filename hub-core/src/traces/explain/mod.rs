@@ -97,7 +97,7 @@ impl Verdict {
 }
 
 words! {
-    /// What is checked, in the order of a message's path.
+    /// What is checked, in the order of the path of a message.
     pub enum CheckName {
         /// Whether the hub stored a message of a person.
         Received = "received",
@@ -121,34 +121,44 @@ words! {
 }
 
 /// One check.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
+#[api(example = { "at": "2025-11-21T09:30:00.000Z", "name": "filter", "ok": false, "why": "keywords" })]
 pub struct Check {
     /// What was checked.
     pub name: CheckName,
-    /// Whether it was as it should be.
+    /// Whether it is as it should be.
     pub ok: bool,
     /// What was found.
     pub why: String,
-    /// When that was.
+    /// When that was, or is due.
     pub at: Option<Timestamp>,
 }
 
-/// Why a message did or did not arrive.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Why a message did or did not arrive in a channel.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
+#[api(example = {
+    "channel_id": "ch_01KAG00000E008000000000002",
+    "checks": [{"at": "2025-11-21T09:30:00.000Z", "name": "filter", "ok": false, "why": "keywords"}],
+    "message_id": "msg_01KAG00000E008000000000004",
+    "remedy": "Change the filter: `hub-cli channels set-filter orders --bot demo --keywords order`.",
+    "sentence": "The filter of the channel orders did not match: keywords.",
+    "trace_id": "tr_01KAG00000E008000000000003",
+    "verdict": "filtered",
+})]
 pub struct Explanation {
-    /// The message.
+    /// Id of the message.
     pub message_id: MessageId,
-    /// The channel that is explained.
+    /// Id of the explained channel; absent if the message has no channel.
     pub channel_id: Option<ChannelId>,
-    /// The newest trace of the message in that channel.
+    /// Id of the newest trace of the message in the channel; absent if it has no trace.
     pub trace_id: Option<TraceId>,
     /// The verdict.
     pub verdict: Verdict,
     /// The verdict as a sentence.
     pub sentence: String,
-    /// What was looked at.
+    /// The checks, in the order of the path of the message.
     pub checks: Vec<Check>,
-    /// The command or the setting that solves the problem; `None` for a success.
+    /// The command or the setting that solves the problem; absent if the message was delivered or sent.
     pub remedy: Option<String>,
 }
 

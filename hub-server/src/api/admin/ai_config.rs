@@ -7,6 +7,7 @@ use hub_core::{
         ai_test::AiTest,
     },
     channels::sinks::Change,
+    time::Timestamp,
 };
 use poem::{Request, web::Data};
 use poem_openapi::{
@@ -19,7 +20,7 @@ use crate::{
     credentials::Administrator,
     envelope::{ApiResult, ok},
     serve::ClientGone,
-    wire::{Body, Checked, Number, Secret, Text, Time, view},
+    wire::{Body, Checked, Number, Secret, Text, view},
 };
 
 /// The administrator's AI endpoint.
@@ -50,7 +51,7 @@ view! {
         /// Tokens per channel and day (UTC); absent for no limit.
         pub daily_tokens: Option<u64> = config.settings.daily_tokens,
         /// When it was last changed; absent if it was never set.
-        pub updated_at: Option<Time>,
+        pub updated_at: Option<Timestamp>,
     }
 }
 
@@ -173,7 +174,7 @@ impl Example for AiConfigView {
             system_prompt: String::new(),
             max_tokens: None,
             daily_tokens: Some(100_000),
-            updated_at: Some(hub_core::time::Timestamp::from_millis(1_763_717_400_000).into()),
+            updated_at: Some(hub_core::time::Timestamp::from_millis(1_763_717_400_000)),
         }
     }
 }

@@ -1,6 +1,10 @@
 //! The review of app listings.
 
-use hub_core::{Hub, apps::Apps};
+use hub_core::{
+    Hub,
+    apps::{App, Apps},
+    id::AppId,
+};
 use poem::web::Data;
 use poem_openapi::{
     OpenApi,
@@ -8,13 +12,10 @@ use poem_openapi::{
 };
 
 use crate::{
-    api::{
-        Tag,
-        apps::{AppDetailView, RejectApp},
-    },
+    api::{Tag, apps::RejectApp},
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{AppId, Body, Cursor, Limit, Page, page_request},
+    wire::{Body, Cursor, Limit, Page, page_request},
 };
 
 /// The review of apps.
@@ -33,7 +34,7 @@ impl AdminAppsApi {
         admin: Administrator,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<AppDetailView>> {
+    ) -> ApiResult<Page<App>> {
         let page = page_request(Apps::PENDING_LIST, limit.0, cursor.0.as_ref())?;
         ok(hub.apps().pending(&admin.0, &page).await?.into())
     }
@@ -42,13 +43,8 @@ impl AdminAppsApi {
     ///
     /// `CONFLICT` if it is not waiting.
     #[oai(path = "/api/admin/apps/:id/approve", method = "post", operation_id = "approveApp")]
-    async fn approve(
-        &self,
-        hub: Data<&Hub>,
-        admin: Administrator,
-        id: Path<AppId>,
-    ) -> ApiResult<AppDetailView> {
-        ok(hub.apps().approve(&admin.0, id.0.0).await?.into())
+    async fn approve(&self, hub: Data<&Hub>, admin: Administrator, id: Path<AppId>) -> ApiResult<App> {
+        ok(hub.apps().approve(&admin.0, id.0).await?)
     }
 
     /// Rejects the listing of an app
@@ -61,7 +57,7 @@ impl AdminAppsApi {
         admin: Administrator,
         id: Path<AppId>,
         body: Body<RejectApp>,
-    ) -> ApiResult<AppDetailView> {
-        ok(hub.apps().reject(&admin.0, id.0.0, &body.0.reason).await?.into())
+    ) -> ApiResult<App> {
+        ok(hub.apps().reject(&admin.0, id.0, &body.0.reason).await?)
     }
 }

@@ -2,52 +2,18 @@
 
 use hub_core::{Hub, audit::AuditEntry, store::audit::AuditFilter};
 use poem::web::Data;
-use poem_openapi::{
-    Object, OpenApi,
-    param::Query,
-    types::{Any, Example},
-};
-use serde_json::{Value, json};
+use poem_openapi::{OpenApi, param::Query};
 
 use crate::{
     api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{AuditId, Cursor, Limit, Page, Text, Time, page_request, view},
+    wire::{Cursor, Limit, Page, Text, page_request},
 };
 
 /// The audit log.
 #[derive(Debug, Clone, Copy)]
 pub struct AuditApi;
-
-view! {
-    /// An act of an administrator, on a credential, or one that changes where messages go.
-    #[derive(Debug, Object)]
-    #[oai(example)]
-    pub struct AuditEntryView from entry: AuditEntry {
-        /// Id of the entry.
-        pub id: AuditId,
-        /// When it happened.
-        pub at: Time,
-        /// Id of the user who acted, `operator` for the command line on the server, empty for an unauthenticated
-        /// caller.
-        pub actor: String,
-        /// Username at that time.
-        pub actor_name: String,
-        /// Id of the session or API key that was used; empty if there was none.
-        pub credential: String,
-        /// Type of the act, for example `user.updated`.
-        pub action: String,
-        /// Id of the affected object.
-        pub target: String,
-        /// Name of the affected object at that time.
-        pub target_name: String,
-        /// Further details; never a secret.
-        pub detail: Any<Value>,
-        /// Client address; empty if unknown.
-        pub ip: String,
-    }
-}
 
 #[OpenApi(tag = "Tag::Admin")]
 impl AuditApi {
@@ -73,7 +39,7 @@ impl AuditApi {
         target: Query<Option<Text<1, 64>>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<AuditEntryView>> {
+    ) -> ApiResult<Page<AuditEntry>> {
         let filter = AuditFilter {
             actor: actor.0.map(|text| text.0),
             action: action.0.map(|text| text.0),
@@ -81,23 +47,5 @@ impl AuditApi {
         };
         let page = page_request(&filter.list_name(), limit.0, cursor.0.as_ref())?;
         ok(hub.admin().audit(&admin.0, &filter, &page).await?.into())
-    }
-}
-
-impl Example for AuditEntryView {
-    fn example() -> Self {
-        let id = 0x019a_a52c_a2c0_0000_0000_0000_0000_0004;
-        Self {
-            id: hub_core::id::AuditId::from_u128(id).into(),
-            at: Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000)),
-            actor: hub_core::id::UserId::from_u128(id).to_string(),
-            actor_name: "alice".to_owned(),
-            credential: hub_core::id::SessionId::from_u128(id).to_string(),
-            action: "user.updated".to_owned(),
-            target: hub_core::id::UserId::from_u128(id + 1).to_string(),
-            target_name: "bob".to_owned(),
-            detail: Any(json!({ "role": "admin" })),
-            ip: "203.0.113.7".to_owned(),
-        }
     }
 }

@@ -3,36 +3,22 @@
 use hub_core::{
     Hub,
     admin::{AdminBot, BotQuery},
+    bots::BotStatus,
+    id::UserId,
 };
 use poem::web::Data;
-use poem_openapi::{Object, OpenApi, param::Query};
+use poem_openapi::{OpenApi, param::Query};
 
 use crate::{
-    api::{
-        Tag,
-        bots::{BotStatus, BotView},
-    },
+    api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{Cursor, Limit, Page, UserId, page_request, view},
+    wire::{Cursor, Limit, Page, page_request},
 };
 
 /// Bots of all users.
 #[derive(Debug, Clone, Copy)]
 pub struct AdminBotsApi;
-
-view! {
-    /// A bot and its owner, without messages.
-    #[derive(Debug, Object)]
-    #[oai(skip_serializing_if_is_none)]
-    pub struct AdminBotView from row: AdminBot {
-        /// The bot.
-        #[oai(flatten)]
-        pub bot: BotView,
-        /// Username of its owner.
-        pub owner_name: String,
-    }
-}
 
 #[OpenApi(tag = "Tag::Admin")]
 impl AdminBotsApi {
@@ -51,8 +37,8 @@ impl AdminBotsApi {
         status: Query<Option<BotStatus>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<AdminBotView>> {
-        let query = BotQuery { owner_id: owner_id.0.map(|id| id.0), status: status.0.map(Into::into) };
+    ) -> ApiResult<Page<AdminBot>> {
+        let query = BotQuery { owner_id: owner_id.0, status: status.0 };
         let page = page_request(&query.list_name(), limit.0, cursor.0.as_ref())?;
         ok(hub.admin().bots(&admin.0, &query, &page).await?.into())
     }

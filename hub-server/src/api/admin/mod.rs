@@ -13,13 +13,13 @@ pub(in crate::api) mod stats;
 mod tests;
 mod users;
 
-pub use audit::{AuditApi, AuditEntryView};
-pub use bots::{AdminBotView, AdminBotsApi};
-pub use invites::{CreateInvite, InviteView, InvitesApi};
-pub use reset::{ResetLinkView, ResetLinksApi};
+pub use audit::AuditApi;
+pub use bots::AdminBotsApi;
+pub use invites::{CreateInvite, InvitesApi};
+pub use reset::ResetLinksApi;
 pub use sessions::{EndedSessions, SessionsApi};
 pub use stats::{StatsApi, StatsView};
-pub use users::{AdminUserView, UpdateUser, UsersApi};
+pub use users::{UpdateUser, UsersApi};
 
 /// All parts except the review of plugins.
 pub type AdminApi = (UsersApi, SessionsApi, ResetLinksApi, AdminBotsApi, StatsApi, AuditApi, InvitesApi);

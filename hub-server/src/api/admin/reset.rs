@@ -1,35 +1,22 @@
 //! Links for resetting a password.
 
-use hub_core::{Hub, admin::ResetLink};
+use hub_core::{Hub, admin::ResetLink, id::UserId};
 use poem::web::Data;
 use poem_openapi::{
-    Object, OpenApi,
+    OpenApi,
     param::{Header, Path},
-    types::Example,
 };
 
 use crate::{
     api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{ShownOnce, Text, Time, UserId, view},
+    wire::Text,
 };
 
 /// Links for resetting a password.
 #[derive(Debug, Clone, Copy)]
 pub struct ResetLinksApi;
-
-view! {
-    /// A created link. It is shown only here.
-    #[derive(Debug, Object)]
-    #[oai(example)]
-    pub struct ResetLinkView from link: ResetLink {
-        /// The page to open in a browser, for the user only.
-        pub reset_link: ShownOnce = ShownOnce(link.url),
-        /// When it expires.
-        pub expires_at: Time,
-    }
-}
 
 #[OpenApi(tag = "Tag::Admin")]
 impl ResetLinksApi {
@@ -45,16 +32,7 @@ impl ResetLinksApi {
         admin: Administrator,
         id: Path<UserId>,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
-    ) -> ApiResult<ResetLinkView> {
-        ok(hub.admin().create_reset_link(&admin.0, id.0.0, idempotency_key.0.as_deref()).await?.into())
-    }
-}
-
-impl Example for ResetLinkView {
-    fn example() -> Self {
-        Self {
-            reset_link: ShownOnce("https://hub.example.com/login/reset#hubr_…".into()),
-            expires_at: Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000)),
-        }
+    ) -> ApiResult<ResetLink> {
+        ok(hub.admin().create_reset_link(&admin.0, id.0, idempotency_key.0.as_deref()).await?)
     }
 }

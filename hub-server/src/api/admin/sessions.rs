@@ -1,6 +1,11 @@
 //! Sessions of other users (`hub-cli users sessions`).
 
-use hub_core::{Hub, admin::Admin};
+use hub_core::{
+    Hub,
+    accounts::Session,
+    admin::Admin,
+    id::{SessionId, UserId},
+};
 use poem::web::Data;
 use poem_openapi::{
     Object, OpenApi,
@@ -9,10 +14,10 @@ use poem_openapi::{
 };
 
 use crate::{
-    api::{Tag, auth::SessionView},
+    api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{Cursor, Limit, Page, SessionId, UserId, page_request},
+    wire::{Cursor, Limit, Page, page_request},
 };
 
 /// Sessions of other users.
@@ -40,9 +45,9 @@ impl SessionsApi {
         id: Path<UserId>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<SessionView>> {
-        let page = page_request(&Admin::session_list(id.0.0), limit.0, cursor.0.as_ref())?;
-        ok(hub.admin().sessions(&admin.0, id.0.0, &page).await?.into())
+    ) -> ApiResult<Page<Session>> {
+        let page = page_request(&Admin::session_list(id.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.admin().sessions(&admin.0, id.0, &page).await?.into())
     }
 
     /// Revokes all sessions of a user
@@ -55,7 +60,7 @@ impl SessionsApi {
         admin: Administrator,
         id: Path<UserId>,
     ) -> ApiResult<EndedSessions> {
-        ok(EndedSessions { ended: hub.admin().end_sessions(&admin.0, id.0.0, None).await? })
+        ok(EndedSessions { ended: hub.admin().end_sessions(&admin.0, id.0, None).await? })
     }
 
     /// Revokes a session of a user
@@ -73,8 +78,8 @@ impl SessionsApi {
         id: Path<UserId>,
         #[oai(name = "sessionId")] session_id: Path<SessionId>,
     ) -> ApiResult<EndedSessions> {
-        let session = Some(session_id.0.0);
-        ok(EndedSessions { ended: hub.admin().end_sessions(&admin.0, id.0.0, session).await? })
+        let session = Some(session_id.0);
+        ok(EndedSessions { ended: hub.admin().end_sessions(&admin.0, id.0, session).await? })
     }
 }
 

@@ -4,6 +4,7 @@ use hub_core::{
     Hub,
     admin::{self, BotCounts, Stats},
     bots,
+    time::Timestamp,
 };
 use poem::web::Data;
 use poem_openapi::{Object, OpenApi, types::Example};
@@ -12,7 +13,7 @@ use crate::{
     api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{Time, view},
+    wire::view,
 };
 
 /// Statistics.
@@ -34,7 +35,7 @@ pub struct StatsView {
     /// Deliveries to webhooks.
     pub deliveries: DeliveryStats,
     /// When the oldest pending delivery was accepted; absent if no delivery is pending.
-    pub oldest_pending_at: Option<Time>,
+    pub oldest_pending_at: Option<Timestamp>,
     /// Plugin runs since the database was created.
     pub plugin_runs: u64,
     /// The last sixty minutes, oldest first; the last one is not complete.
@@ -111,7 +112,7 @@ view! {
     #[derive(Debug, Object)]
     pub struct MinuteStats from minute: admin::Minute {
         /// When the minute began.
-        pub at: Time,
+        pub at: Timestamp,
         /// Messages received.
         pub messages_in: u64 = minute.counts.messages_in,
         /// Messages accepted by the chat network.
@@ -156,7 +157,7 @@ impl From<Stats> for StatsView {
                 done: totals.delivered,
                 dead: totals.failed,
             },
-            oldest_pending_at: stats.oldest_pending_at.map(Time::from),
+            oldest_pending_at: stats.oldest_pending_at,
             plugin_runs: totals.plugin_runs,
             series: stats.series.into_iter().map(MinuteStats::from).collect(),
         }
@@ -183,7 +184,7 @@ impl From<BotCounts> for BotStats {
 
 impl Example for StatsView {
     fn example() -> Self {
-        let at = Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000));
+        let at = hub_core::time::Timestamp::from_millis(1_795_253_400_000);
         Self {
             users: UserStats { total: 3, active: 2, disabled: 1, admins: 1 },
             bots: BotStats {

@@ -2,7 +2,10 @@
 
 use hub_core::{
     Hub,
+    access::Role,
+    accounts::UserStatus,
     admin::{AdminUser, UserPatch, UserQuery},
+    id::UserId,
 };
 use poem::web::Data;
 use poem_openapi::{
@@ -12,60 +15,25 @@ use poem_openapi::{
 };
 
 use crate::{
-    api::{
-        Tag,
-        auth::{AccountStatus, UserRole},
-    },
+    api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, Empty, ok},
-    wire::{Body, Checked, Cursor, Limit, Page, Text, Time, UserId, page_request, view},
+    wire::{Body, Checked, Cursor, Limit, Page, Text, page_request},
 };
 
 /// Users.
 #[derive(Debug, Clone, Copy)]
 pub struct UsersApi;
 
-view! {
-    /// A user, for administrators.
-    #[derive(Debug, Object)]
-    #[oai(skip_serializing_if_is_none, example)]
-    pub struct AdminUserView from row: AdminUser {
-        /// Id of the user.
-        pub id: UserId = row.user.id.into(),
-        /// Name to sign in with.
-        pub username: String = row.user.username,
-        /// Display name.
-        pub display_name: String = row.user.display_name,
-        /// E-mail address; empty if none was given.
-        pub email: String = row.user.email,
-        /// Role.
-        pub role: UserRole = row.user.role.into(),
-        /// Whether the user may sign in.
-        pub status: AccountStatus = row.user.status.into(),
-        /// Whether the user can sign in with a password.
-        pub has_password: bool,
-        /// Number of bots.
-        pub bots: u32,
-        /// Number of sessions.
-        pub sessions: u32,
-        /// Number of API keys.
-        pub api_keys: u32,
-        /// When a session was last used, to the minute; absent if the user has no session.
-        pub last_seen_at: Option<Time>,
-        /// When the account was created.
-        pub created_at: Time = row.user.created_at.into(),
-    }
-}
-
 /// A change of a user; absent fields keep their values.
 #[derive(Debug, Object)]
 #[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
 pub struct UpdateUser {
     /// The new role.
-    pub role: Option<UserRole>,
+    pub role: Option<Role>,
     /// `disabled` revokes all sessions at once; API keys stop working and bots are paused until the user is `active`
     /// again.
-    pub status: Option<AccountStatus>,
+    pub status: Option<UserStatus>,
     /// Display name, 1 to 64 characters.
     pub display_name: Option<Checked<1, 64>>,
 }
@@ -83,16 +51,15 @@ impl UsersApi {
         hub: Data<&Hub>,
         admin: Administrator,
         /// Only users with this role.
-        role: Query<Option<UserRole>>,
+        role: Query<Option<Role>>,
         /// Only users with this status.
-        status: Query<Option<AccountStatus>>,
+        status: Query<Option<UserStatus>>,
         /// Only users whose username or display name contains this text, regardless of case.
         q: Query<Option<Text<1, 64>>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<AdminUserView>> {
-        let query =
-            UserQuery { role: role.0.map(Into::into), status: status.0.map(Into::into), q: q.0.map(|q| q.0) };
+    ) -> ApiResult<Page<AdminUser>> {
+        let query = UserQuery { role: role.0, status: status.0, q: q.0.map(|q| q.0) };
         let page = page_request(&query.list_name(), limit.0, cursor.0.as_ref())?;
         ok(hub.admin().users(&admin.0, &query, &page).await?.into())
     }
@@ -101,8 +68,8 @@ impl UsersApi {
     ///
     /// Account data only, without messages.
     #[oai(path = "/api/admin/users/:id", method = "get", operation_id = "getUser")]
-    async fn get(&self, hub: Data<&Hub>, admin: Administrator, id: Path<UserId>) -> ApiResult<AdminUserView> {
-        ok(hub.admin().user(&admin.0, id.0.0).await?.into())
+    async fn get(&self, hub: Data<&Hub>, admin: Administrator, id: Path<UserId>) -> ApiResult<AdminUser> {
+        ok(hub.admin().user(&admin.0, id.0).await?)
     }
 
     /// Updates a user
@@ -115,8 +82,8 @@ impl UsersApi {
         admin: Administrator,
         id: Path<UserId>,
         body: Body<UpdateUser>,
-    ) -> ApiResult<AdminUserView> {
-        ok(hub.admin().update_user(&admin.0, id.0.0, body.0.into()).await?.into())
+    ) -> ApiResult<AdminUser> {
+        ok(hub.admin().update_user(&admin.0, id.0, body.0.into()).await?)
     }
 
     /// Deletes a user
@@ -126,7 +93,7 @@ impl UsersApi {
     /// must have signed in within the last five minutes.
     #[oai(path = "/api/admin/users/:id", method = "delete", operation_id = "deleteUser")]
     async fn delete(&self, hub: Data<&Hub>, admin: Administrator, id: Path<UserId>) -> ApiResult<Empty> {
-        hub.admin().delete_user(&admin.0, id.0.0).await?;
+        hub.admin().delete_user(&admin.0, id.0).await?;
         ok(Empty {})
     }
 }
@@ -134,36 +101,15 @@ impl UsersApi {
 impl From<UpdateUser> for UserPatch {
     fn from(request: UpdateUser) -> Self {
         Self {
-            role: request.role.map(Into::into),
-            status: request.status.map(Into::into),
+            role: request.role,
+            status: request.status,
             display_name: request.display_name.map(String::from),
-        }
-    }
-}
-
-const EXAMPLE_TIME: Time = Time(hub_core::time::Timestamp::from_millis(1_795_253_400_000));
-
-impl Example for AdminUserView {
-    fn example() -> Self {
-        Self {
-            id: hub_core::id::UserId::from_u128(0x019a_a52c_a2c0_0000_0000_0000_0000_0001).into(),
-            username: "alice".to_owned(),
-            display_name: "Alice".to_owned(),
-            email: String::new(),
-            role: UserRole::Member,
-            status: AccountStatus::Active,
-            has_password: true,
-            bots: 2,
-            sessions: 1,
-            api_keys: 0,
-            last_seen_at: Some(EXAMPLE_TIME),
-            created_at: EXAMPLE_TIME,
         }
     }
 }
 
 impl Example for UpdateUser {
     fn example() -> Self {
-        Self { role: Some(UserRole::Admin), status: None, display_name: None }
+        Self { role: Some(Role::Admin), status: None, display_name: None }
     }
 }

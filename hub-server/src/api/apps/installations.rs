@@ -1,21 +1,23 @@
 //! Apps on bots.
 
-use hub_core::{Hub, apps::Apps};
+use hub_core::{
+    Hub,
+    apps::AppEvent,
+    apps::{AppCall, Apps, Installation, RegeneratedToken},
+    id::{AppId, BotId},
+};
 use poem::web::Data;
 use poem_openapi::{
     OpenApi,
     param::{Header, Path, Query},
 };
 
-use super::{
-    AppCallView, AppEventView, ChangeApp, InstallApp, InstallationView, RegeneratedTokenView,
-    views::InstallAnswer,
-};
+use super::{ChangeApp, InstallApp, views::InstallAnswer};
 use crate::{
     api::Tag,
     credentials::User,
     envelope::{ApiError, ApiResult, Empty, ok},
-    wire::{AppId, Body, BotId, Cursor, Limit, Number, Page, Text, page_request},
+    wire::{Body, Cursor, Limit, Number, Page, Text, page_request},
 };
 
 /// Apps on bots.
@@ -35,9 +37,9 @@ impl InstallationsApi {
         id: Path<BotId>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<InstallationView>> {
-        let page = page_request(&Apps::installed_list(id.0.0), limit.0, cursor.0.as_ref())?;
-        ok(hub.apps().installed(&user.0, id.0.0, &page).await?.into())
+    ) -> ApiResult<Page<Installation>> {
+        let page = page_request(&Apps::installed_list(id.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.apps().installed(&user.0, id.0, &page).await?.into())
     }
 
     /// Installs an app onto a bot
@@ -56,7 +58,7 @@ impl InstallationsApi {
         body: Body<InstallApp>,
     ) -> Result<InstallAnswer, ApiError> {
         let key = idempotency_key.0.as_deref();
-        InstallAnswer::of(hub.apps().install(&user.0, id.0.0, body.0.into(), key).await?)
+        InstallAnswer::of(hub.apps().install(&user.0, id.0, body.0.into(), key).await?)
     }
 
     /// Changes an app on a bot
@@ -70,8 +72,8 @@ impl InstallationsApi {
         id: Path<BotId>,
         #[oai(name = "appId")] app_id: Path<AppId>,
         body: Body<ChangeApp>,
-    ) -> ApiResult<InstallationView> {
-        ok(hub.apps().change_installation(&user.0, id.0.0, app_id.0.0, body.0.into()).await?.into())
+    ) -> ApiResult<Installation> {
+        ok(hub.apps().change_installation(&user.0, id.0, app_id.0, body.0.into()).await?)
     }
 
     /// Uninstalls an app from a bot
@@ -85,7 +87,7 @@ impl InstallationsApi {
         id: Path<BotId>,
         #[oai(name = "appId")] app_id: Path<AppId>,
     ) -> ApiResult<Empty> {
-        hub.apps().uninstall(&user.0, id.0.0, app_id.0.0).await?;
+        hub.apps().uninstall(&user.0, id.0, app_id.0).await?;
         ok(Empty {})
     }
 
@@ -107,9 +109,9 @@ impl InstallationsApi {
         /// How long the old token stays valid; not at all if absent.
         grace_hours: Query<Option<Number<1, 72>>>,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
-    ) -> ApiResult<RegeneratedTokenView> {
+    ) -> ApiResult<RegeneratedToken> {
         let (grace, once) = (grace_hours.0.map(u32::from), idempotency_key.0.as_deref());
-        ok(hub.apps().regenerate_token(&user.0, id.0.0, app_id.0.0, grace, once).await?.into())
+        ok(hub.apps().regenerate_token(&user.0, id.0, app_id.0, grace, once).await?)
     }
 
     /// Lists the calls of an app to the bot API
@@ -124,9 +126,9 @@ impl InstallationsApi {
         #[oai(name = "appId")] app_id: Path<AppId>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<AppCallView>> {
-        let page = page_request(&Apps::call_list(id.0.0, app_id.0.0), limit.0, cursor.0.as_ref())?;
-        ok(hub.apps().calls(&user.0, id.0.0, app_id.0.0, &page).await?.into())
+    ) -> ApiResult<Page<AppCall>> {
+        let page = page_request(&Apps::call_list(id.0, app_id.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.apps().calls(&user.0, id.0, app_id.0, &page).await?.into())
     }
 
     /// Lists the events of an app
@@ -141,8 +143,8 @@ impl InstallationsApi {
         #[oai(name = "appId")] app_id: Path<AppId>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<AppEventView>> {
-        let page = page_request(&Apps::event_list(id.0.0, app_id.0.0), limit.0, cursor.0.as_ref())?;
-        ok(hub.apps().events(&user.0, id.0.0, app_id.0.0, &page).await?.into())
+    ) -> ApiResult<Page<AppEvent>> {
+        let page = page_request(&Apps::event_list(id.0, app_id.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.apps().events(&user.0, id.0, app_id.0, &page).await?.into())
     }
 }

@@ -1,6 +1,10 @@
 //! Endpoints of apps, and of apps on bots.
 
-use hub_core::{Hub, apps::Apps};
+use hub_core::{
+    Hub,
+    apps::{App, Apps, CreatedApp},
+    id::AppId,
+};
 use poem::web::Data;
 use poem_openapi::{
     OpenApi,
@@ -17,19 +21,16 @@ mod views;
 pub use installations::InstallationsApi;
 pub use oauth::{
     AppOauthApi, AuthorizationView, Choice, DecideApp, DecidedView, ExchangeCode, ExchangeCodeOlder,
-    GrantedView, OlderGrantedView,
+    GrantedView,
 };
 pub use requests::{AppView, ChangeApp, CreateApp, InstallApp, RejectApp, SetAppTool, UpdateApp};
-pub use views::{
-    AppCallView, AppDetailView, AppEventState, AppEventView, AppToolView, CreatedAppView, InstallationView,
-    InstalledAppView, Listing, NeedsOauthView, RegeneratedTokenView,
-};
+pub use views::NeedsOauthView;
 
 use super::Tag;
 use crate::{
     credentials::User,
     envelope::{ApiResult, Empty, ok},
-    wire::{AppId, Body, Cursor, Limit, Page, Text, page_request},
+    wire::{Body, Cursor, Limit, Page, Text, page_request},
 };
 
 /// Apps.
@@ -50,7 +51,7 @@ impl AppsApi {
         view: Query<Option<AppView>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<AppDetailView>> {
+    ) -> ApiResult<Page<App>> {
         let view = view.0.unwrap_or(AppView::All).into();
         let page = page_request(&Apps::app_list(&user.0, view), limit.0, cursor.0.as_ref())?;
         ok(hub.apps().list(&user.0, view, &page).await?.into())
@@ -69,16 +70,16 @@ impl AppsApi {
         user: User,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         body: Body<CreateApp>,
-    ) -> ApiResult<CreatedAppView> {
-        ok(hub.apps().create(&user.0, body.0.into(), idempotency_key.0.as_deref()).await?.into())
+    ) -> ApiResult<CreatedApp> {
+        ok(hub.apps().create(&user.0, body.0.into(), idempotency_key.0.as_deref()).await?)
     }
 
     /// Shows an app
     ///
     /// Its author and administrators see all fields, other users the public ones.
     #[oai(path = "/api/apps/:id", method = "get", operation_id = "getApp")]
-    async fn get(&self, hub: Data<&Hub>, user: User, id: Path<AppId>) -> ApiResult<AppDetailView> {
-        ok(hub.apps().get(&user.0, id.0.0).await?.into())
+    async fn get(&self, hub: Data<&Hub>, user: User, id: Path<AppId>) -> ApiResult<App> {
+        ok(hub.apps().get(&user.0, id.0).await?)
     }
 
     /// Updates an app
@@ -92,8 +93,8 @@ impl AppsApi {
         user: User,
         id: Path<AppId>,
         body: Body<UpdateApp>,
-    ) -> ApiResult<AppDetailView> {
-        ok(hub.apps().update(&user.0, id.0.0, body.0.into()).await?.into())
+    ) -> ApiResult<App> {
+        ok(hub.apps().update(&user.0, id.0, body.0.into()).await?)
     }
 
     /// Deletes an app
@@ -101,7 +102,7 @@ impl AppsApi {
     /// With its installations, whose tokens stop working at once.
     #[oai(path = "/api/apps/:id", method = "delete", operation_id = "deleteApp")]
     async fn delete(&self, hub: Data<&Hub>, user: User, id: Path<AppId>) -> ApiResult<Empty> {
-        hub.apps().delete(&user.0, id.0.0).await?;
+        hub.apps().delete(&user.0, id.0).await?;
         ok(Empty {})
     }
 
@@ -109,8 +110,8 @@ impl AppsApi {
     ///
     /// `UPSTREAM_ERROR` with the reason if the challenge was not returned.
     #[oai(path = "/api/apps/:id/verify-url", method = "post", operation_id = "verifyAppUrl")]
-    async fn verify(&self, hub: Data<&Hub>, user: User, id: Path<AppId>) -> ApiResult<AppDetailView> {
-        ok(hub.apps().verify_url(&user.0, id.0.0).await?.into())
+    async fn verify(&self, hub: Data<&Hub>, user: User, id: Path<AppId>) -> ApiResult<App> {
+        ok(hub.apps().verify_url(&user.0, id.0).await?)
     }
 
     /// Requests the listing of an app
@@ -118,25 +119,15 @@ impl AppsApi {
     /// An administrator decides. Required: a description, a `webhook_url` or `setup_url`, an event or a tool, and a
     /// scope.
     #[oai(path = "/api/apps/:id/listing", method = "post", operation_id = "requestAppListing")]
-    async fn request_listing(
-        &self,
-        hub: Data<&Hub>,
-        user: User,
-        id: Path<AppId>,
-    ) -> ApiResult<AppDetailView> {
-        ok(hub.apps().request_listing(&user.0, id.0.0).await?.into())
+    async fn request_listing(&self, hub: Data<&Hub>, user: User, id: Path<AppId>) -> ApiResult<App> {
+        ok(hub.apps().request_listing(&user.0, id.0).await?)
     }
 
     /// Removes an app from the list
     ///
     /// Or withdraws the request. Installations are not affected.
     #[oai(path = "/api/apps/:id/listing", method = "delete", operation_id = "withdrawAppListing")]
-    async fn withdraw_listing(
-        &self,
-        hub: Data<&Hub>,
-        user: User,
-        id: Path<AppId>,
-    ) -> ApiResult<AppDetailView> {
-        ok(hub.apps().withdraw_listing(&user.0, id.0.0).await?.into())
+    async fn withdraw_listing(&self, hub: Data<&Hub>, user: User, id: Path<AppId>) -> ApiResult<App> {
+        ok(hub.apps().withdraw_listing(&user.0, id.0).await?)
     }
 }

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use hub_core::apps::{self, AppConfig, AppPatch, InstallationPatch, NewApp, NewInstallation};
+use hub_core::{
+    apps::{self, AppConfig, AppPatch, InstallationPatch, NewApp, NewInstallation},
+    id::AppId,
+};
 use poem_openapi::{Enum, Object, types::Example};
 use serde_json::json;
 
-use crate::wire::{AppId, Checked, ConfigValue, JsonObject, Slug, Text, ToolName};
+use crate::wire::{Checked, ConfigValue, JsonObject, Slug, Text, ToolName};
 
 type Word = Text<0, 1024>;
 type Url = Checked<0, 2048>;
@@ -238,7 +241,7 @@ pub struct InstallApp {
 
 impl Example for InstallApp {
     fn example() -> Self {
-        let app_id = hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0007).into();
+        let app_id = hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0007);
         Self { app_id, scopes: Some(vec![Text("message:read".to_owned())]), handle: None, config: None }
     }
 }
@@ -246,12 +249,7 @@ impl Example for InstallApp {
 impl From<InstallApp> for NewInstallation {
     fn from(body: InstallApp) -> Self {
         let InstallApp { app_id, scopes, handle, .. } = body;
-        Self {
-            app_id: app_id.0,
-            scopes: texts(scopes),
-            handle: handle.map(String::from),
-            config: config(body.config),
-        }
+        Self { app_id, scopes: texts(scopes), handle: handle.map(String::from), config: config(body.config) }
     }
 }
 

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 
 use hub_core::{
     apps::AppConfig,
-    bots::{Bot, Contact, Sent},
+    bots::{Bot, BotStatus, Contact, Sent},
+    id::{BotId, MessageId, TraceId},
     page::Page,
+    secret::ShownOnce,
+    time::Timestamp,
 };
 use poem_openapi::{Enum, Object};
 
 use crate::{
-    api::bots::BotStatus,
     envelope::Always,
-    wire::{BotId, MessageId, NextCursor, ShownOnce, Time, TraceId, view},
+    wire::{NextCursor, view},
 };
 
 view! {
@@ -45,7 +47,7 @@ view! {
         /// URL of the picture.
         pub avatar_url: String,
         /// Time of the last message in either direction.
-        pub last_message_at: Time,
+        pub last_message_at: Timestamp,
         /// Number of messages.
         pub message_count: i64,
         /// `last_message_at` in Unix seconds.
@@ -80,7 +82,7 @@ view! {
         /// Always `true`.
         pub ok: Always<true> = Always,
         /// Id of the bot.
-        pub bot_id: BotId = bot.id.into(),
+        pub bot_id: BotId = bot.id,
         /// Name.
         pub name: String = bot.name.clone(),
         /// Connection status.
@@ -88,7 +90,7 @@ view! {
         /// Id of the account on the chat network.
         pub wx_id: String = bot.wx_id.clone(),
         /// When it was bound.
-        pub created_at: Time,
+        pub created_at: Timestamp,
         /// The bot in the older dialect.
         pub bot: OlderBotView = bot.into(),
     }

@@ -2,7 +2,12 @@
 
 use hub_core::{
     Hub,
-    bots::{Bots, MessageSearch, NewSend},
+    bots::{
+        BindView, Bot, Bots, Contact, Direction, ListedMessage, Message, MessageSearch, NewSend, Outcome,
+        Sent,
+    },
+    id::{BindId, BotId, ChannelId, MessageId},
+    time::Timestamp,
 };
 use poem::{Request, web::Data};
 use poem_openapi::{
@@ -16,11 +21,7 @@ mod tests;
 pub(in crate::api) mod views;
 
 pub use requests::{ConfirmBind, RenameBot, SendMedia, SendMessage, SetRemark, StartBind, TextFormat};
-pub use views::{
-    BindStatus, BindStepView, BotHealthView, BotStatus, BotView, ContactView, Direction, ItemView,
-    ListedMessageView, MediaView, MessageOutcomeView, MessageView, Outcome, QuotedView, SentView,
-    StartedBindView,
-};
+pub use views::{BindStepView, BotHealthView};
 
 use super::Tag;
 use crate::{
@@ -28,10 +29,7 @@ use crate::{
     credentials::User,
     envelope::{ApiResult, Empty, ok},
     serve::ClientGone,
-    wire::{
-        BindId, Body, BotId, ChannelId, CountedPage, Cursor, FileForm, Limit, MessageId, Page, Text, Time,
-        page_request,
-    },
+    wire::{Body, CountedPage, Cursor, FileForm, Limit, Page, Text, page_request},
 };
 
 /// Bots, their login, messages and contacts.
@@ -50,7 +48,7 @@ impl BotsApi {
         user: User,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<BotView>> {
+    ) -> ApiResult<Page<Bot>> {
         let page = page_request(&Bots::bot_list(&user.0), limit.0, cursor.0.as_ref())?;
         ok(hub.bots().list(&user.0, &page).await?.into())
     }
@@ -66,10 +64,10 @@ impl BotsApi {
         user: User,
         request: &Request,
         body: Body<Option<StartBind>>,
-    ) -> ApiResult<StartedBindView> {
+    ) -> ApiResult<BindView> {
         let new = body.0.unwrap_or_default().into();
         let bots = hub.bots();
-        ok(ClientGone::of(request).while_connected(bots.start_bind(&user.0, new)).await?.into())
+        ok(ClientGone::of(request).while_connected(bots.start_bind(&user.0, new)).await?)
     }
 
     /// Shows the status of a bind
@@ -78,7 +76,7 @@ impl BotsApi {
     /// that started a bind can see it.
     #[oai(path = "/api/binds/:id", method = "get", operation_id = "getBind")]
     async fn get_bind(&self, hub: Data<&Hub>, user: User, id: Path<BindId>) -> ApiResult<BindStepView> {
-        ok(hub.bots().bind_state(&user.0, id.0.0).await?.into())
+        ok(hub.bots().bind_state(&user.0, id.0).await?.into())
     }
 
     /// Waits for the next step of a bind
@@ -97,7 +95,7 @@ impl BotsApi {
         body: Body<ConfirmBind>,
     ) -> ApiResult<BindStepView> {
         let (wait, code, bots) = (body.0.wait(), body.0.verify_code.as_deref(), hub.bots());
-        let step = Box::pin(bots.confirm_bind(&user.0, body.0.bind_id.0, code, wait));
+        let step = Box::pin(bots.confirm_bind(&user.0, body.0.bind_id, code, wait));
         ok(user.while_valid(&hub, &settings, request, step).await?.into())
     }
 
@@ -105,8 +103,8 @@ impl BotsApi {
     ///
     /// With its connection as last recorded; see its status for details.
     #[oai(path = "/api/bots/:id", method = "get", operation_id = "getBot")]
-    async fn get(&self, hub: Data<&Hub>, user: User, id: Path<BotId>) -> ApiResult<BotView> {
-        ok(hub.bots().get(&user.0, id.0.0).await?.into())
+    async fn get(&self, hub: Data<&Hub>, user: User, id: Path<BotId>) -> ApiResult<Bot> {
+        ok(hub.bots().get(&user.0, id.0).await?)
     }
 
     /// Renames a bot
@@ -119,8 +117,8 @@ impl BotsApi {
         user: User,
         id: Path<BotId>,
         body: Body<RenameBot>,
-    ) -> ApiResult<BotView> {
-        ok(hub.bots().rename(&user.0, id.0.0, &body.0.name).await?.into())
+    ) -> ApiResult<Bot> {
+        ok(hub.bots().rename(&user.0, id.0, &body.0.name).await?)
     }
 
     /// Deletes a bot
@@ -128,7 +126,7 @@ impl BotsApi {
     /// With its channels, messages, contacts, and everything queued for sending or delivery.
     #[oai(path = "/api/bots/:id", method = "delete", operation_id = "deleteBot")]
     async fn delete(&self, hub: Data<&Hub>, user: User, id: Path<BotId>) -> ApiResult<Empty> {
-        hub.bots().delete(&user.0, id.0.0).await?;
+        hub.bots().delete(&user.0, id.0).await?;
         ok(Empty {})
     }
 
@@ -137,15 +135,15 @@ impl BotsApi {
     /// Whether it is polled, the last error, and whether it can send.
     #[oai(path = "/api/bots/:id/status", method = "get", operation_id = "getBotStatus")]
     async fn status(&self, hub: Data<&Hub>, user: User, id: Path<BotId>) -> ApiResult<BotHealthView> {
-        ok(hub.bots().status(&user.0, id.0.0).await?.into())
+        ok(hub.bots().status(&user.0, id.0).await?.into())
     }
 
     /// Reconnects a bot
     ///
     /// `CONFLICT` if the chat network requires a new login: bind the account again.
     #[oai(path = "/api/bots/:id/reconnect", method = "post", operation_id = "reconnectBot")]
-    async fn reconnect(&self, hub: Data<&Hub>, user: User, id: Path<BotId>) -> ApiResult<BotView> {
-        ok(hub.bots().reconnect(&user.0, id.0.0).await?.into())
+    async fn reconnect(&self, hub: Data<&Hub>, user: User, id: Path<BotId>) -> ApiResult<Bot> {
+        ok(hub.bots().reconnect(&user.0, id.0).await?)
     }
 
     /// Sends a message through a bot
@@ -164,12 +162,12 @@ impl BotsApi {
         request: &Request,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         body: FileForm<SendMessage>,
-    ) -> ApiResult<SentView> {
+    ) -> ApiResult<Sent> {
         let key = idempotency_key.0.as_deref();
         let mut new = NewSend::try_from(body.value)?;
         new.media = body.file.or(new.media);
         new.stop = ClientGone::of(request).token();
-        ok(hub.bots().send(&user.0, id.0.0, new, key).await?.into())
+        ok(hub.bots().send(&user.0, id.0, new, key).await?)
     }
 
     /// Lists a bot's messages
@@ -189,17 +187,17 @@ impl BotsApi {
         /// Only messages with this person.
         user_id: Query<Option<Text<1, 200>>>,
         /// Only messages received by the hub at this time or later.
-        since: Query<Option<Time>>,
+        since: Query<Option<Timestamp>>,
         /// Only messages received by the hub before this time.
-        until: Query<Option<Time>>,
+        until: Query<Option<Timestamp>>,
         /// Only messages that contain this text, regardless of the case of ASCII letters.
         q: Query<Option<Text<1, 200>>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<MessageView>> {
+    ) -> ApiResult<Page<Message>> {
         let filter = requests::filter(direction.0, user_id.0, since.0, until.0, q.0);
-        let page = page_request(&Bots::message_list(id.0.0, &filter), limit.0, cursor.0.as_ref())?;
-        ok(hub.bots().messages(&user.0, id.0.0, &filter, &page).await?.into())
+        let page = page_request(&Bots::message_list(id.0, &filter), limit.0, cursor.0.as_ref())?;
+        ok(hub.bots().messages(&user.0, id.0, &filter, &page).await?.into())
     }
 
     /// Lists the messages of all your bots
@@ -224,20 +222,20 @@ impl BotsApi {
         /// Only messages with this person.
         user_id: Query<Option<Text<1, 200>>>,
         /// Only messages received by the hub at this time or later.
-        since: Query<Option<Time>>,
+        since: Query<Option<Timestamp>>,
         /// Only messages received by the hub before this time.
-        until: Query<Option<Time>>,
+        until: Query<Option<Timestamp>>,
         /// Only messages that contain this text, regardless of the case of ASCII letters. The id of a message or of a
         /// trace finds that message, regardless of the other filters.
         q: Query<Option<Text<1, 200>>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<CountedPage<ListedMessageView>> {
+    ) -> ApiResult<CountedPage<ListedMessage>> {
         let search = MessageSearch {
             filter: requests::filter(direction.0, user_id.0, since.0, until.0, q.0),
-            bot_id: bot_id.0.map(|id| id.0),
-            channel_id: channel_id.0.map(|id| id.0),
-            outcome: outcome.0.map(Into::into),
+            bot_id: bot_id.0,
+            channel_id: channel_id.0,
+            outcome: outcome.0,
         };
         let list = Bots::all_messages_list(&user.0, &search);
         let page = page_request(&list, limit.0, cursor.0.as_ref())?;
@@ -256,8 +254,8 @@ impl BotsApi {
         /// Id of the message.
         #[oai(name = "messageId")]
         message_id: Path<MessageId>,
-    ) -> ApiResult<MessageView> {
-        ok(hub.bots().message(&user.0, id.0.0, message_id.0.0).await?.into())
+    ) -> ApiResult<Message> {
+        ok(hub.bots().message(&user.0, id.0, message_id.0).await?)
     }
 
     /// Lists a bot's contacts
@@ -271,9 +269,9 @@ impl BotsApi {
         id: Path<BotId>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<ContactView>> {
-        let page = page_request(&Bots::contact_list(id.0.0), limit.0, cursor.0.as_ref())?;
-        ok(hub.bots().contacts(&user.0, id.0.0, &page).await?.into())
+    ) -> ApiResult<Page<Contact>> {
+        let page = page_request(&Bots::contact_list(id.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.bots().contacts(&user.0, id.0, &page).await?.into())
     }
 
     /// Sets the remark of a contact
@@ -287,7 +285,7 @@ impl BotsApi {
         id: Path<BotId>,
         #[oai(name = "userId")] user_id: Path<Text<1, 200>>,
         body: Body<SetRemark>,
-    ) -> ApiResult<ContactView> {
-        ok(hub.bots().set_remark(&user.0, id.0.0, &user_id.0, &body.0.remark).await?.into())
+    ) -> ApiResult<Contact> {
+        ok(hub.bots().set_remark(&user.0, id.0, &user_id.0, &body.0.remark).await?)
     }
 }

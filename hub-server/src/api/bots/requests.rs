@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use hub_core::{
     Error, Result,
-    bots::{Attachment, MessageFilter, NewBind, NewSend},
+    bots::{Attachment, Direction, MessageFilter, NewBind, NewSend},
+    id::{BindId, MessageId},
     network,
+    time::Timestamp,
 };
 use poem_openapi::{Enum, Object, types::Example};
 
-use super::views::Direction;
-use crate::wire::{
-    BindId, Checked, Digits, FormTexts, MAX_TEXT, MessageId, NetworkName, Number, Secret, Text, Time,
-};
+use crate::wire::{Checked, Digits, FormTexts, MAX_TEXT, NetworkName, Number, Secret, Text};
 
 /// How long a confirm waits by default.
 const DEFAULT_WAIT: Duration = Duration::from_secs(25);
@@ -157,7 +156,7 @@ impl TryFrom<SendMessage> for NewSend {
             content: body.content.map(Into::into).unwrap_or_default(),
             media: body.media.map(SendMedia::attachment).transpose()?,
             context_token: body.context_token.map(|token| token.0),
-            reply_to: body.reply_to.map(|id| id.0),
+            reply_to: body.reply_to,
             format: body.format.map(Into::into).unwrap_or_default(),
             ..Self::default()
         })
@@ -175,15 +174,9 @@ pub struct SetRemark {
 pub(super) fn filter(
     direction: Option<Direction>,
     user_id: Option<Text<1, 200>>,
-    since: Option<Time>,
-    until: Option<Time>,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
     q: Option<Text<1, 200>>,
 ) -> MessageFilter {
-    MessageFilter {
-        direction: direction.map(Into::into),
-        user_id: user_id.map(Into::into),
-        since: since.map(|time| time.0),
-        until: until.map(|time| time.0),
-        q: q.map(Into::into),
-    }
+    MessageFilter { direction, user_id: user_id.map(Into::into), since, until, q: q.map(Into::into) }
 }

@@ -2,7 +2,14 @@
 
 use std::sync::Arc;
 
-use hub_core::{Hub, accounts::ClientInfo, bots::NewSend, channels::log::Start, media::NewUpload};
+use hub_core::{
+    Hub,
+    accounts::ClientInfo,
+    bots::{BindView, NewSend, Sent},
+    channels::log::Start,
+    id::BindId,
+    media::NewUpload,
+};
 use poem::{Request, web::Data};
 use poem_openapi::{
     OpenApi,
@@ -21,10 +28,7 @@ mod views;
 pub use requests::{ChannelSend, ChannelTyping, TypingState};
 pub use views::{ChannelConfig, ChannelMessage, ChannelMessages, ChannelStatus, TypingView, UploadView};
 
-use super::{
-    Tag,
-    bots::{BindStepView, SentView, StartedBindView},
-};
+use super::{Tag, bots::BindStepView};
 use crate::{
     AppSettings, Client,
     credentials::ChannelClient,
@@ -34,7 +38,7 @@ use crate::{
         ClientGone,
         websocket::{Switched, Upgrade},
     },
-    wire::{BindId, Body, Cursor, FileForm, Limit, Text},
+    wire::{Body, Cursor, FileForm, Limit, Text},
 };
 
 /// Calls of channel clients.
@@ -135,13 +139,13 @@ impl ChannelClientApi {
         request: &Request,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         body: FileForm<ChannelSend>,
-    ) -> ApiResult<SentView> {
+    ) -> ApiResult<Sent> {
         limits.check_send(&client.0)?;
         let (bot_id, key) = (client.0.client()?.bot_id, idempotency_key.0.as_deref());
         let mut new = NewSend::try_from(body.value)?;
         new.media = body.file.or(new.media);
         new.stop = ClientGone::of(request).token();
-        ok(hub.bots().send(&client.0, bot_id, new, key).await?.into())
+        ok(hub.bots().send(&client.0, bot_id, new, key).await?)
     }
 
     /// Creates a URL for the upload of a file
@@ -230,9 +234,9 @@ impl ChannelClientApi {
         hub: Data<&Hub>,
         client: ChannelClient,
         request: &Request,
-    ) -> ApiResult<StartedBindView> {
+    ) -> ApiResult<BindView> {
         let (bots, new) = (hub.bots(), hub_core::bots::NewBind::default());
-        ok(ClientGone::of(request).while_connected(bots.start_bind(&client.0, new)).await?.into())
+        ok(ClientGone::of(request).while_connected(bots.start_bind(&client.0, new)).await?)
     }
 
     /// Waits for the next step of a login
@@ -252,7 +256,7 @@ impl ChannelClientApi {
         wait_ms: Query<Option<u32>>,
     ) -> ApiResult<BindStepView> {
         let (wait, code, bots) = (requests::wait(wait_ms.0), verify_code.0.as_deref(), hub.bots());
-        let step = Box::pin(bots.confirm_bind(&client.0, bind_id.0.0, code, wait));
+        let step = Box::pin(bots.confirm_bind(&client.0, bind_id.0, code, wait));
         ok(client.while_valid(&hub, request, step).await?.into())
     }
 }

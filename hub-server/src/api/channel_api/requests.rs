@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use hub_core::{Error, Result, access::ChannelActor, bots::NewSend};
+use hub_core::{Error, Result, access::ChannelActor, bots::NewSend, id::MessageId};
 use poem_openapi::{Enum, Object, types::Example};
 
 use super::ticket;
 use crate::{
     api::bots::{SendMedia, TextFormat},
-    wire::{FormTexts, MAX_TEXT, MessageId, Secret, Text},
+    wire::{FormTexts, MAX_TEXT, Secret, Text},
 };
 
 /// How long a poll waits by default.
@@ -71,7 +71,7 @@ impl TryFrom<ChannelSend> for NewSend {
             content: body.content.or(body.text).map(Into::into).unwrap_or_default(),
             media: body.media.map(SendMedia::attachment).transpose()?,
             context_token: body.context_token.map(|token| token.0),
-            reply_to: body.reply_to.map(|id| id.0),
+            reply_to: body.reply_to,
             format: body.format.map(Into::into).unwrap_or_default(),
             ..Self::default()
         })

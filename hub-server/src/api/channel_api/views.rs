@@ -2,18 +2,25 @@
 
 use std::collections::HashMap;
 
-use hub_core::{Error, Hub, Result, access::Actor, channels::log::Polled, media::UploadTicket};
-use poem_openapi::{Object, types::ParseFromJSON};
+use hub_core::{
+    Error, Hub, Result,
+    access::Actor,
+    bots::{BotStatus, Direction, Quoted},
+    channels::log::Polled,
+    id::{BotId, ChannelId, MediaId, MessageId},
+    media::{MediaView, UploadTicket},
+    network::MessageItem,
+    time::Timestamp,
+};
+use poem_openapi::Object;
+use serde_json::Value;
 
 use super::ticket;
 use crate::{
     AppSettings,
-    api::{
-        bots::{BotStatus, Direction, ItemView, MediaView, QuotedView},
-        channels::ChannelView,
-    },
+    api::channels::ChannelView,
     serve::websocket,
-    wire::{BotId, ChannelId, MediaId, MessageId, Time, view},
+    wire::{Stored, view},
 };
 
 /// A message, as in `data` of a `message` frame. Some fields have two spellings, for the dialects of clients.
@@ -48,11 +55,11 @@ pub struct ChannelMessage {
     /// Direction; `outbound` only if the channel shows what the bot sends.
     pub direction: Direction,
     /// Parts.
-    pub items: Vec<ItemView>,
+    pub items: Vec<MessageItem>,
     /// Files, with links to download them.
     pub media: Option<Vec<MediaView>>,
     /// The quoted message.
-    pub quoted: Option<QuotedView>,
+    pub quoted: Option<Quoted>,
     /// Token that permits a reply.
     pub context_token: String,
     /// Conversation.
@@ -88,7 +95,7 @@ pub struct MessageSender {
 #[derive(Debug, Object)]
 pub struct ChannelMessages {
     /// Oldest first.
-    pub items: Vec<ChannelMessage>,
+    pub items: Vec<Stored<ChannelMessage>>,
     /// Cursor for the next request, also if there was no message. Presenting it acknowledges everything before it.
     pub next_cursor: String,
 }
@@ -97,10 +104,8 @@ impl TryFrom<Polled> for ChannelMessages {
     type Error = Error;
 
     fn try_from(polled: Polled) -> Result<Self> {
-        let message = |data: &[u8]| -> Result<ChannelMessage> {
-            let value = serde_json::from_slice(data).map_err(Error::internal)?;
-            ChannelMessage::parse_from_json(Some(value))
-                .map_err(|error| Error::internal(error.into_message()))
+        let message = |data: &[u8]| -> Result<Stored<ChannelMessage>> {
+            Ok(serde_json::from_slice::<Value>(data).map_err(Error::internal)?.into())
         };
         Ok(Self {
             items: polled.entries.iter().map(|entry| message(entry.data())).collect::<Result<_>>()?,
@@ -123,7 +128,7 @@ view! {
         pub headers: HashMap<String, String> =
             HashMap::from([("Content-Type".to_owned(), ticket.content_type)]),
         /// When it expires.
-        pub expires_at: Time,
+        pub expires_at: Timestamp,
     }
 }
 
@@ -183,10 +188,10 @@ pub(super) async fn status(hub: &Hub, client: &Actor) -> Result<ChannelStatus> {
     let (channel, bot) =
         (hub.channels().of_client(client.client()?).await?, hub.bots().of_client(client).await?);
     Ok(ChannelStatus {
-        channel_id: channel.id.into(),
+        channel_id: channel.id,
         channel_name: channel.name,
-        bot_id: channel.bot_id.into(),
-        bot_status: bot.status.into(),
+        bot_id: channel.bot_id,
+        bot_status: bot.status,
     })
 }
 
@@ -197,7 +202,7 @@ pub(super) async fn config(hub: &Hub, settings: &AppSettings, client: &Actor) ->
     Ok(ChannelConfig {
         typing_ticket: ticket::issue(channel.id, &bot.owner_user_id),
         channel: channel.into(),
-        bot_status: bot.status.into(),
+        bot_status: bot.status,
         limits: ChannelLimits {
             text_bytes: limits.max_text as u64,
             frame_bytes: websocket::MAX_FRAME as u64,

@@ -2,8 +2,9 @@
 
 use hub_core::{
     Hub,
-    channels::Channels,
+    channels::{ChannelClients, Channels, RegeneratedKey, TestedFilter},
     delivery::{model_test::test_model, ping::ping},
+    id::{BotId, ChannelId, SocketId},
 };
 use poem::{Request, web::Data};
 use poem_openapi::{
@@ -11,27 +12,22 @@ use poem_openapi::{
     param::{Header, Path, Query},
 };
 
-mod clients;
 mod parts;
 mod requests;
 #[cfg(test)]
 mod tests;
 pub(in crate::api) mod views;
 
-pub use clients::{ChannelClientView, ChannelClientsView};
-pub use parts::{AiSource, AiSourceChoice, AuthMethod, Match, OnPluginError, Ordering};
+pub use parts::AiSourceChoice;
 pub use requests::{CreateChannel, SetAi, SetFilter, SetWebSocket, SetWebhook, TestFilter, UpdateChannel};
-pub use views::{
-    ChannelView, CreatedChannelView, FilterRules, FilterVerdictView, RegeneratedKeyView, TestedFilter,
-    WebSocketSink,
-};
+pub use views::{ChannelView, CreatedChannelView};
 
 use super::{Tag, admin::ai_config::AiTestView, traces::TraceDetail};
 use crate::{
     credentials::User,
     envelope::{ApiResult, Empty, ok},
     serve::ClientGone,
-    wire::{Body, BotId, ChannelId, Cursor, Limit, Number, Page, SocketId, Text, page_request},
+    wire::{Body, Cursor, Limit, Number, Page, Text, page_request},
 };
 
 /// Channels and their sinks.
@@ -52,8 +48,8 @@ impl ChannelsApi {
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
     ) -> ApiResult<Page<ChannelView>> {
-        let page = page_request(&Channels::channel_list(id.0.0), limit.0, cursor.0.as_ref())?;
-        ok(hub.channels().list(&user.0, id.0.0, &page).await?.into())
+        let page = page_request(&Channels::channel_list(id.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.channels().list(&user.0, id.0, &page).await?.into())
     }
 
     /// Creates a channel
@@ -72,7 +68,7 @@ impl ChannelsApi {
         body: Body<CreateChannel>,
     ) -> ApiResult<CreatedChannelView> {
         let key = idempotency_key.0.as_deref();
-        ok(hub.channels().create(&user.0, id.0.0, body.0.into(), key).await?.into())
+        ok(hub.channels().create(&user.0, id.0, body.0.into(), key).await?.into())
     }
 
     /// Shows a channel
@@ -86,7 +82,7 @@ impl ChannelsApi {
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
     ) -> ApiResult<ChannelView> {
-        ok(hub.channels().get(&user.0, id.0.0, channel_id.0.0).await?.into())
+        ok(hub.channels().get(&user.0, id.0, channel_id.0).await?.into())
     }
 
     /// Updates a channel
@@ -101,7 +97,7 @@ impl ChannelsApi {
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         body: Body<UpdateChannel>,
     ) -> ApiResult<ChannelView> {
-        ok(hub.channels().update(&user.0, id.0.0, channel_id.0.0, body.0.into()).await?.into())
+        ok(hub.channels().update(&user.0, id.0, channel_id.0, body.0.into()).await?.into())
     }
 
     /// Deletes a channel
@@ -115,7 +111,7 @@ impl ChannelsApi {
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
     ) -> ApiResult<Empty> {
-        hub.channels().delete(&user.0, id.0.0, channel_id.0.0).await?;
+        hub.channels().delete(&user.0, id.0, channel_id.0).await?;
         ok(Empty {})
     }
 
@@ -137,9 +133,9 @@ impl ChannelsApi {
         /// How long the old key stays valid; not at all if absent.
         grace_hours: Query<Option<Number<1, 72>>>,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
-    ) -> ApiResult<RegeneratedKeyView> {
+    ) -> ApiResult<RegeneratedKey> {
         let (grace, once) = (grace_hours.0.map(u32::from), idempotency_key.0.as_deref());
-        ok(hub.channels().regenerate_key(&user.0, id.0.0, channel_id.0.0, grace, once).await?.into())
+        ok(hub.channels().regenerate_key(&user.0, id.0, channel_id.0, grace, once).await?)
     }
 
     /// Configures the WebSocket sink
@@ -159,7 +155,7 @@ impl ChannelsApi {
         body: Body<SetWebSocket>,
     ) -> ApiResult<ChannelView> {
         let websocket = body.0.into();
-        ok(hub.channels().set_websocket(&user.0, id.0.0, channel_id.0.0, &websocket).await?.into())
+        ok(hub.channels().set_websocket(&user.0, id.0, channel_id.0, &websocket).await?.into())
     }
 
     /// Lists the clients of a channel
@@ -176,8 +172,8 @@ impl ChannelsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
-    ) -> ApiResult<ChannelClientsView> {
-        ok(hub.channels().clients(&user.0, id.0.0, channel_id.0.0).await?.into())
+    ) -> ApiResult<ChannelClients> {
+        ok(hub.channels().clients(&user.0, id.0, channel_id.0).await?)
     }
 
     /// Closes the connection of a client
@@ -197,7 +193,7 @@ impl ChannelsApi {
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         #[oai(name = "clientId")] client_id: Path<SocketId>,
     ) -> ApiResult<Empty> {
-        hub.channels().close_client(&user.0, id.0.0, channel_id.0.0, client_id.0.0).await?;
+        hub.channels().close_client(&user.0, id.0, channel_id.0, client_id.0).await?;
         ok(Empty {})
     }
 
@@ -220,7 +216,7 @@ impl ChannelsApi {
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         body: Body<SetWebhook>,
     ) -> ApiResult<ChannelView> {
-        ok(hub.channels().set_webhook(&user.0, id.0.0, channel_id.0.0, body.0.into()).await?.into())
+        ok(hub.channels().set_webhook(&user.0, id.0, channel_id.0, body.0.into()).await?.into())
     }
 
     /// Tests the webhook sink
@@ -244,7 +240,7 @@ impl ChannelsApi {
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         request: &Request,
     ) -> ApiResult<TraceDetail> {
-        let test = Box::pin(ping(hub.context(), &user.0, id.0.0, channel_id.0.0));
+        let test = Box::pin(ping(hub.context(), &user.0, id.0, channel_id.0));
         ok(ClientGone::of(request).while_connected(test).await?.into())
     }
 
@@ -262,7 +258,7 @@ impl ChannelsApi {
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         body: Body<SetAi>,
     ) -> ApiResult<ChannelView> {
-        let channel = hub.channels().set_ai(&user.0, id.0.0, channel_id.0.0, body.0.into()).await?;
+        let channel = hub.channels().set_ai(&user.0, id.0, channel_id.0, body.0.into()).await?;
         let warning = hub.channels().ai_warning(&channel).await?;
         let mut view = ChannelView::from(channel);
         view.ai.warning = warning.map(str::to_owned);
@@ -284,7 +280,7 @@ impl ChannelsApi {
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         request: &Request,
     ) -> ApiResult<AiTestView> {
-        let test = Box::pin(test_model(hub.context(), &user.0, id.0.0, channel_id.0.0));
+        let test = Box::pin(test_model(hub.context(), &user.0, id.0, channel_id.0));
         ok(ClientGone::of(request).while_connected(test).await?.into())
     }
 
@@ -305,7 +301,7 @@ impl ChannelsApi {
         body: Body<SetFilter>,
     ) -> ApiResult<ChannelView> {
         let filter = body.0.into();
-        ok(hub.channels().set_filter(&user.0, id.0.0, channel_id.0.0, &filter).await?.into())
+        ok(hub.channels().set_filter(&user.0, id.0, channel_id.0, &filter).await?.into())
     }
 
     /// Tests a filter
@@ -328,6 +324,6 @@ impl ChannelsApi {
     ) -> ApiResult<TestedFilter> {
         let TestFilter { filter, last } = body.0;
         let (channels, last) = (hub.channels(), last.unwrap_or(20));
-        ok(channels.test_filter(&user.0, id.0.0, channel_id.0.0, filter.into(), last).await?.into())
+        ok(channels.test_filter(&user.0, id.0, channel_id.0, filter.into(), last).await?.into())
     }
 }

@@ -2,15 +2,18 @@
 //! so that the bounds here only reject the absurd.
 
 use hub_core::channels::{
-    ChannelOptions, ChannelPatch, Filter, NewChannel,
-    sinks::{AiUpdate, AuthUpdate, Change, RetrySettings, WebSocketSettings, WebhookUpdate},
+    ChannelOptions, ChannelPatch, Filter, NewChannel, OnPluginError,
+    filter::Match,
+    sinks::{
+        AiUpdate, AuthMethod, AuthUpdate, Change, Ordering, RetrySettings, WebSocketSettings, WebhookUpdate,
+    },
 };
 use poem_openapi::{
     Object,
     types::{Example, MaybeUndefined},
 };
 
-use super::parts::{AiSourceChoice, AuthMethod, Match, OnPluginError, Ordering, Retry};
+use super::parts::{AiSourceChoice, Retry};
 use crate::{
     api::ilink::SetIlink,
     wire::{Checked, Number, Secret, Text},
@@ -113,7 +116,7 @@ impl From<UpdateChannel> for ChannelPatch {
             name: body.name.map(String::from),
             handle: change(body.handle, String::from),
             enabled: body.enabled,
-            on_plugin_error: body.on_plugin_error.map(Into::into),
+            on_plugin_error: body.on_plugin_error,
             lane_hold_s: body.lane_hold_s.map(u32::from),
         }
     }
@@ -162,7 +165,7 @@ impl From<SetFilter> for Filter {
             user_ids: texts(body.user_ids),
             keywords: texts(body.keywords),
             message_types: texts(body.message_types),
-            mode: body.mode.unwrap_or(Match::All).into(),
+            mode: body.mode.unwrap_or(Match::All),
             expression: body.expression.map(String::from),
         }
     }
@@ -296,7 +299,7 @@ impl From<SetWebhook> for WebhookUpdate {
 impl From<SetAuth> for AuthUpdate {
     fn from(body: SetAuth) -> Self {
         Self {
-            method: body.method.map(Into::into).unwrap_or_default(),
+            method: body.method.unwrap_or_default(),
             header_name: body.header_name.map(String::from),
             secret: change(body.secret, |secret| secret.0),
         }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use hub_core::{
     Hub,
     event_feed::{EventQuery, MAX_BOTS},
+    events::EventKind,
+    id::BotId,
 };
 use poem::{Request, web::Data};
 use poem_openapi::{
@@ -16,14 +18,14 @@ mod stream;
 mod views;
 
 pub use stream::EventStream;
-pub use views::{EventKind, StreamEvent, StreamEventType};
+pub use views::{StreamEvent, StreamEventType};
 
 use super::Tag;
 use crate::{
     AppSettings,
     credentials::{Held, User},
     envelope::ApiError,
-    wire::{BotId, Text},
+    wire::Text,
 };
 
 /// Events of the caller's things.
@@ -85,8 +87,8 @@ impl EventsApi {
         timeout: Query<Option<u32>>,
     ) -> Result<EventStream, ApiError> {
         let query = EventQuery {
-            bots: bot_id.0.into_iter().map(|id| id.0).collect(),
-            kinds: kinds.0.into_iter().map(Into::into).collect(),
+            bots: bot_id.0.into_iter().collect(),
+            kinds: kinds.0.into_iter().collect(),
             after: last_event_id.0.or(after.0).map(Into::into),
             of_everyone: scope.0 == Some(EventScope::All),
         };

@@ -3,32 +3,9 @@
 use hub_core::{
     event_feed::FeedItem,
     events::{self, Facts},
+    id::{AppId, BotId, ChannelId, MessageId, PluginId, TraceId},
 };
 use poem_openapi::{Enum, Object, types::Example};
-
-use crate::wire::{AppId, BotId, ChannelId, MessageId, PluginId, TraceId, enumeration};
-
-enumeration! {
-    /// What an event is about.
-    EventKind = events::EventKind {
-        /// A message was received.
-        Message,
-        /// A delivery of a message ended, or has its next attempt.
-        Trace,
-        /// A message was sent, or will not be sent.
-        Sent,
-        /// A file of a message is available, or will not be.
-        Media,
-        /// A bot was bound, deleted or renamed, or its status changed.
-        Bot,
-        /// Plugins of a channel changed.
-        Plugin,
-        /// A version of a plugin, or the listing of an app, was submitted for a review or reviewed.
-        Review,
-        /// Apps on a bot changed.
-        App,
-    }
-}
 
 /// Type of an event of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
@@ -126,12 +103,12 @@ impl From<FeedItem> for StreamEvent {
             FeedItem::Event { id, facts } => {
                 let Facts { kind, bot_id, channel_id, message_id, trace_id, plugin_id, app_id, .. } = *facts;
                 Self {
-                    bot_id: bot_id.map(Into::into),
-                    channel_id: channel_id.map(Into::into),
-                    message_id: message_id.map(Into::into),
-                    trace_id: trace_id.map(Into::into),
-                    plugin_id: plugin_id.map(Into::into),
-                    app_id: app_id.map(Into::into),
+                    bot_id,
+                    channel_id,
+                    message_id,
+                    trace_id,
+                    plugin_id,
+                    app_id,
                     state: facts.state.map(Into::into),
                     ..Self::plain(id, kind.into())
                 }
@@ -144,8 +121,8 @@ impl Example for StreamEvent {
     fn example() -> Self {
         let id = 0x019a_a52c_a2c0_0000_0000_0000_0000_0005;
         Self {
-            bot_id: Some(hub_core::id::BotId::from_u128(id).into()),
-            trace_id: Some(hub_core::id::TraceId::from_u128(id).into()),
+            bot_id: Some(hub_core::id::BotId::from_u128(id)),
+            trace_id: Some(hub_core::id::TraceId::from_u128(id)),
             state: Some("ok".to_owned()),
             ..Self::plain("6f1d0c5be2a94d37-4711".to_owned(), StreamEventType::Trace)
         }

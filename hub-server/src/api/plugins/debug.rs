@@ -4,7 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use hub_core::{
     Hub,
+    id::ChannelId,
     plugins::{
+        Permissions,
         debug::{DebugResponse, DebugRun, Debugged, SAMPLE_URL, sample_message},
         manifest::MAX_SOURCE,
         outcome::reply_document,
@@ -19,12 +21,12 @@ use poem_openapi::{
 };
 use serde_json::{Value, json};
 
-use super::{Tag, views::PermissionsView};
+use super::Tag;
 use crate::{
     credentials::User,
     envelope::{ApiResult, ok},
     rate_limit::RateLimits,
-    wire::{Body, ChannelId, Checked, Text, view},
+    wire::{Body, Checked, Text},
 };
 
 /// Testing plugins.
@@ -99,7 +101,7 @@ pub struct DebuggedView {
     /// The request before the hook.
     pub before: DebuggedRequest,
     /// The response before the hook; `null` for a request hook.
-    pub response: Option<DebuggedResponse>,
+    pub response: Option<PluginResponse>,
     /// Replies to the sender: `{type: "text", text}`, `{type: "data_uri", uri}`, `{type: "base64", filename, base64}`
     /// or `{type: "forward"}`.
     pub replies: Vec<Any<Value>>,
@@ -122,7 +124,7 @@ pub struct DebuggedView {
     /// Version of the server that ran it.
     pub hub_version: String,
     /// Permissions of the plugin.
-    pub permissions: PermissionsView,
+    pub permissions: Permissions,
     /// Warnings about the metadata.
     pub warnings: Vec<String>,
 }
@@ -138,20 +140,6 @@ pub struct DebuggedRequest {
     pub headers: BTreeMap<String, String>,
     /// Body as JSON or as text; `null` without a body.
     pub body: Any<Value>,
-}
-
-view! {
-    /// A response.
-    #[derive(Debug, Object)]
-    #[oai(rename = "DebuggedAnswer", skip_serializing_if_is_none)]
-    pub struct DebuggedResponse from response: PluginResponse {
-        /// Status.
-        pub status: u16,
-        /// Headers by name.
-        pub headers: BTreeMap<String, String>,
-        /// Body; `null` if it is binary.
-        pub body: Option<String>,
-    }
 }
 
 /// A line of `console`.
@@ -199,7 +187,7 @@ impl PluginDebugApi {
         limits.check_debug(&user.0.principal())?;
         let message = body.0.message.payload(&hub);
         let run = run(body.0.script.into(), message, None, None);
-        ok(hub.plugins().debug(&user.0, id.0.0, run).await?.into())
+        ok(hub.plugins().debug(&user.0, id.0, run).await?.into())
     }
 
     /// Tests a response hook
@@ -218,7 +206,7 @@ impl PluginDebugApi {
         let DebugResponseHook { script, response, message, state } = body.0;
         let message = message.unwrap_or_else(MockMessage::example_text).payload(&hub);
         let run = run(script.into(), message, Some(response.into()), state.map(|state| state.0));
-        ok(hub.plugins().debug(&user.0, id.0.0, run).await?.into())
+        ok(hub.plugins().debug(&user.0, id.0, run).await?.into())
     }
 }
 
@@ -288,7 +276,7 @@ impl From<Debugged> for DebuggedView {
         Self {
             request: debugged.request.map(Into::into),
             before: debugged.before.into(),
-            response: debugged.response.map(Into::into),
+            response: debugged.response,
             replies: debugged.replies.iter().map(|reply| Any(reply_document(reply))).collect(),
             skipped: debugged.skipped,
             matched: debugged.matched,
@@ -305,7 +293,7 @@ impl From<Debugged> for DebuggedView {
             duration_ms,
             memory_bytes: debugged.memory_bytes,
             hub_version: env!("CARGO_PKG_VERSION").to_owned(),
-            permissions: debugged.permissions.into(),
+            permissions: debugged.permissions,
             warnings: notes.collect(),
         }
     }

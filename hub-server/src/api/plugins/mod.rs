@@ -1,6 +1,10 @@
 //! Endpoints of the marketplace and of plugins in channels.
 
-use hub_core::{Hub, plugins::Plugins};
+use hub_core::{
+    Hub,
+    id::{BotId, ChannelId, PluginId},
+    plugins::{InstalledPlugin, Plugins},
+};
 use poem::web::Data;
 use poem_openapi::{
     OpenApi,
@@ -13,18 +17,15 @@ mod requests;
 mod tests;
 mod views;
 
-pub use debug::PluginDebugApi;
+pub use debug::{DebugRequestHook, DebugResponseHook, PluginDebugApi};
 pub use requests::{ApprovePlugin, ChangeInstallation, InstallPlugin, RejectPlugin, SubmitPlugin};
-pub use views::{
-    InstalledPluginView, PendingVersionView, PermissionsView, PluginDetailView, PluginView, Target,
-    VersionState, VersionView,
-};
+pub use views::{PendingVersionView, PluginDetailView, PluginView, Target};
 
 use super::Tag;
 use crate::{
     credentials::User,
     envelope::{ApiResult, Empty, ok},
-    wire::{Body, BotId, ChannelId, Cursor, Limit, Page, PluginId, Text, page_request},
+    wire::{Body, Cursor, Limit, Page, Text, page_request},
 };
 
 /// The marketplace, and plugins in channels.
@@ -97,7 +98,7 @@ impl PluginsApi {
         id: Path<PluginId>,
         body: Body<SubmitPlugin>,
     ) -> ApiResult<PluginView> {
-        ok(hub.plugins().update(&user.0, id.0.0, body.0.into()).await?.into())
+        ok(hub.plugins().update(&user.0, id.0, body.0.into()).await?.into())
     }
 
     /// Deletes a plugin
@@ -125,8 +126,8 @@ impl PluginsApi {
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         body: Body<InstallPlugin>,
-    ) -> ApiResult<InstalledPluginView> {
-        ok(hub.plugins().install(&user.0, id.0.0, channel_id.0.0, body.0.into()).await?.into())
+    ) -> ApiResult<InstalledPlugin> {
+        ok(hub.plugins().install(&user.0, id.0, channel_id.0, body.0.into()).await?)
     }
 
     /// Lists the plugins of a channel
@@ -145,9 +146,9 @@ impl PluginsApi {
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<InstalledPluginView>> {
-        let page = page_request(&Plugins::installed_list(channel_id.0.0), limit.0, cursor.0.as_ref())?;
-        ok(hub.plugins().installed(&user.0, id.0.0, channel_id.0.0, &page).await?.into())
+    ) -> ApiResult<Page<InstalledPlugin>> {
+        let page = page_request(&Plugins::installed_list(channel_id.0), limit.0, cursor.0.as_ref())?;
+        ok(hub.plugins().installed(&user.0, id.0, channel_id.0, &page).await?.into())
     }
 
     /// Updates a plugin of a channel
@@ -166,9 +167,9 @@ impl PluginsApi {
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         #[oai(name = "pluginId")] plugin_id: Path<PluginId>,
         body: Body<ChangeInstallation>,
-    ) -> ApiResult<InstalledPluginView> {
-        let (bot, channel, plugin) = (id.0.0, channel_id.0.0, plugin_id.0.0);
-        ok(hub.plugins().change_installation(&user.0, bot, channel, plugin, body.0.into()).await?.into())
+    ) -> ApiResult<InstalledPlugin> {
+        let (bot, channel, plugin) = (id.0, channel_id.0, plugin_id.0);
+        ok(hub.plugins().change_installation(&user.0, bot, channel, plugin, body.0.into()).await?)
     }
 
     /// Uninstalls a plugin from a channel
@@ -187,7 +188,7 @@ impl PluginsApi {
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         #[oai(name = "pluginId")] plugin_id: Path<PluginId>,
     ) -> ApiResult<Empty> {
-        hub.plugins().uninstall(&user.0, id.0.0, channel_id.0.0, plugin_id.0.0).await?;
+        hub.plugins().uninstall(&user.0, id.0, channel_id.0, plugin_id.0).await?;
         ok(Empty {})
     }
 }

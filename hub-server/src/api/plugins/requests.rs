@@ -1,9 +1,12 @@
 //! Request bodies about plugins. Bounds here reject the absurd; the rules are hub-core's.
 
-use hub_core::plugins::{InstallationPatch, NewInstallation, Submission, manifest::MAX_SOURCE};
+use hub_core::{
+    id::PluginId,
+    plugins::{InstallationPatch, NewInstallation, Submission, manifest::MAX_SOURCE},
+};
 use poem_openapi::{Object, types::Example};
 
-use crate::wire::{Checked, PluginId, Text};
+use crate::wire::{Checked, Text};
 
 /// A source and its description. Name, description and version default to the metadata block and must not contradict
 /// it.
@@ -54,7 +57,7 @@ pub struct InstallPlugin {
 impl Example for InstallPlugin {
     fn example() -> Self {
         Self {
-            plugin_id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0005).into(),
+            plugin_id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0005),
             version: Some(Text("1.2.0".to_owned())),
             position: None,
         }
@@ -64,7 +67,7 @@ impl Example for InstallPlugin {
 impl From<InstallPlugin> for NewInstallation {
     fn from(body: InstallPlugin) -> Self {
         let InstallPlugin { plugin_id, version, position } = body;
-        Self { plugin_id: plugin_id.0, version: version.map(String::from), position }
+        Self { plugin_id, version: version.map(String::from), position }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Response bodies about plugins.
 
 use hub_core::{
-    plugins::{self, InstalledPlugin, PendingVersion, Permissions, Plugin, PluginDetail, PluginRef, Version},
+    id::{PluginId, PluginVersionId},
+    plugins::{self, PendingVersion, Permissions, Plugin, PluginDetail, PluginRef, Version, VersionState},
     time::Timestamp,
 };
 use poem_openapi::{
@@ -10,23 +11,7 @@ use poem_openapi::{
     types::{Example, ParseError, ParseFromParameter, ParseResult, Type},
 };
 
-use crate::wire::{PluginId, PluginVersionId, Time, enumeration, scalar, view};
-
-enumeration! {
-    /// Review state of a version.
-    VersionState = plugins::VersionState {
-        /// Waits for review; its author may run it.
-        Pending,
-        /// Approved: everyone may install it.
-        Approved,
-        /// Rejected by a reviewer.
-        Rejected,
-        /// Replaced by a newer version before its review.
-        Superseded,
-        /// Withdrawn; it does not run.
-        Withdrawn,
-    }
-}
+use crate::wire::{scalar, view};
 
 /// A plugin with the newest version that the caller may see: its author sees the newest version, other users the
 /// newest approved one.
@@ -58,7 +43,7 @@ pub struct PluginView {
     /// Id of the newest approved version.
     pub approved_version_id: Option<PluginVersionId>,
     /// The version that waits for a review.
-    pub pending_version: Option<VersionView>,
+    pub pending_version: Option<Version>,
     /// Messages for which the version runs: `*`, types, `expr: …`.
     pub matches: Vec<String>,
     /// Hosts that it may connect to: names with their subdomains; addresses and single labels exactly.
@@ -68,7 +53,7 @@ pub struct PluginView {
     /// Number of channels with the plugin.
     pub installs: u64,
     /// When it was first submitted.
-    pub created_at: Time,
+    pub created_at: Timestamp,
 }
 
 view! {
@@ -82,51 +67,9 @@ view! {
         /// Source of the version, or of the requested one.
         pub script: String,
         /// Permissions of that source.
-        pub permissions: PermissionsView,
+        pub permissions: Permissions,
         /// Versions that the caller may see, newest first.
-        pub versions: Vec<VersionView>,
-    }
-}
-
-view! {
-    /// A version, without its source.
-    #[derive(Debug, Object)]
-    #[oai(skip_serializing_if_is_none, example)]
-    pub struct VersionView from version: Version {
-        /// Id of the version.
-        pub id: PluginVersionId,
-        /// Name of the version.
-        pub version: String,
-        /// Description of the version.
-        pub description: String,
-        /// SHA-256 of the source, in hex: of what is reviewed and of what runs.
-        pub content_hash: String,
-        /// Review state.
-        pub status: VersionState = version.state.into(),
-        /// Why it was rejected or withdrawn.
-        pub reason: Option<String>,
-        /// When it was reviewed.
-        pub reviewed_at: Option<Time>,
-        /// When it was submitted.
-        pub created_at: Time,
-    }
-}
-
-view! {
-    /// Permissions of a plugin.
-    #[derive(Debug, Object)]
-    #[oai(example)]
-    pub struct PermissionsView from permissions: Permissions {
-        /// Functions it may call: `reply`, `skip`.
-        pub grants: Vec<String>,
-        /// Messages for which it runs.
-        pub matches: Vec<String>,
-        /// Hosts that it may connect to: names with their subdomains; addresses and single labels exactly.
-        pub connects: Vec<String>,
-        /// Time limit of a hook, in milliseconds.
-        pub timeout_ms: u32,
-        /// The permissions in words.
-        pub words: Vec<String>,
+        pub versions: Vec<Version>,
     }
 }
 
@@ -136,7 +79,7 @@ view! {
     #[oai(skip_serializing_if_is_none)]
     pub struct PendingVersionView from pending: PendingVersion {
         /// Id of the plugin.
-        pub id: PluginId = pending.plugin_id.into(),
+        pub id: PluginId = pending.plugin_id,
         /// Name of the plugin.
         pub name: String,
         /// Username of the author; empty if deleted.
@@ -144,80 +87,50 @@ view! {
         /// Name of the version.
         pub version: String = pending.version.version,
         /// Id of the version; approving or rejecting this id cannot affect another version.
-        pub version_id: PluginVersionId = pending.version.id.into(),
+        pub version_id: PluginVersionId = pending.version.id,
         /// Description of the version.
         pub description: String = pending.version.description,
         /// SHA-256 of the source, to be sent back with the decision.
         pub content_hash: String = pending.version.content_hash,
         /// Always `pending`.
-        pub status: VersionState = pending.version.state.into(),
+        pub status: VersionState = pending.version.state,
         /// The source.
         pub script: String,
         /// Permissions.
-        pub permissions: PermissionsView,
+        pub permissions: Permissions,
         /// Name of the approved version that it would replace.
         pub replaces: Option<String>,
         /// Unified diff against that version's source; the whole source for a first version.
         pub diff: String,
         /// When it was submitted.
-        pub created_at: Time = pending.version.created_at.into(),
-    }
-}
-
-view! {
-    /// A plugin installed into a channel.
-    #[derive(Debug, Object)]
-    #[oai(skip_serializing_if_is_none, example)]
-    pub struct InstalledPluginView from installed: InstalledPlugin {
-        /// Id of the plugin.
-        pub plugin_id: PluginId,
-        /// Name of the plugin.
-        pub name: String,
-        /// The version that runs.
-        pub version: String,
-        /// Id of the version.
-        pub version_id: PluginVersionId,
-        /// Position in the order, from 0.
-        pub position: u32,
-        /// Whether it is enabled.
-        pub enabled: bool,
-        /// Review state of the version; rejected and withdrawn versions do not run.
-        pub status: VersionState = installed.state.into(),
-        /// Why it was rejected or withdrawn.
-        pub reason: Option<String>,
-        /// Why the hub stopped it here: its runs did not end. Enabling it, or another version, lets it run again.
-        pub paused: Option<String>,
-        /// SHA-256 of the source that runs, in hex.
-        pub content_hash: String,
-        /// When it was installed.
-        pub installed_at: Time,
+        pub created_at: Timestamp = pending.version.created_at,
     }
 }
 
 impl From<Plugin> for PluginView {
     fn from(plugin: Plugin) -> Self {
         let latest = plugin.latest;
-        let pending = (latest.state == plugins::VersionState::Pending).then(|| latest.clone().into());
+        let pending = (latest.state == plugins::VersionState::Pending).then(|| latest.clone());
         let (approved_version_id, approved_version) = plugin.approved.unzip();
         Self {
-            id: plugin.id.into(),
+            id: plugin.id,
             name: plugin.name,
             description: latest.description,
-            version_id: latest.id.into(),
+            version_id: latest.id,
             content_hash: latest.content_hash,
             author: plugin.author,
-            status: latest.state.into(),
+            status: latest.state,
             reason: latest.reason,
             latest_version: latest.version.clone(),
             version: latest.version,
             approved_version,
-            approved_version_id: approved_version_id.map(Into::into),
+            approved_version_id,
             pending_version: pending,
             matches: latest.matches,
             connects: latest.connects,
             timeout_ms: latest.timeout_ms,
             installs: plugin.installs,
-            created_at: plugin.created_at.into(),
+            created_at: plugin.created_at,
         }
     }
 }
@@ -266,12 +179,6 @@ fn example_version() -> Version {
     }
 }
 
-impl Example for VersionView {
-    fn example() -> Self {
-        example_version().into()
-    }
-}
-
 impl Example for PluginView {
     fn example() -> Self {
         let latest = example_version();
@@ -283,38 +190,6 @@ impl Example for PluginView {
             installs: 0,
             created_at: latest.created_at,
             latest,
-        }
-        .into()
-    }
-}
-
-impl Example for PermissionsView {
-    fn example() -> Self {
-        Self {
-            grants: vec!["reply".to_owned(), "skip".to_owned()],
-            matches: vec!["text".to_owned()],
-            connects: Vec::new(),
-            timeout_ms: 5000,
-            words: vec!["reads messages of these types: text".to_owned()],
-        }
-    }
-}
-
-impl Example for InstalledPluginView {
-    fn example() -> Self {
-        let version = example_version();
-        InstalledPlugin {
-            plugin_id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0005),
-            name: "tagger".to_owned(),
-            version_id: version.id,
-            version: version.version,
-            position: 0,
-            enabled: true,
-            state: plugins::VersionState::Approved,
-            reason: None,
-            paused: None,
-            content_hash: version.content_hash,
-            installed_at: version.created_at,
         }
         .into()
     }

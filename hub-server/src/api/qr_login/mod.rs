@@ -1,6 +1,11 @@
 //! Sign-in by QR code: the operations. Their shapes are in `views`, the WebSocket with the status in `status`.
 
-use hub_core::{Error, Hub, secret};
+use hub_core::{
+    Error, Hub,
+    accounts::{QrAsker, QrLogin},
+    secret,
+    secret::ShownOnce,
+};
 use poem::{http::header, web::Data};
 use poem_openapi::{OpenApi, param::Query, payload::Response};
 
@@ -8,12 +13,8 @@ mod status;
 mod views;
 
 pub use status::QrSockets;
-pub use views::{
-    ConfirmQrLogin, ExchangeQrLogin, OpenQrLogin, QrAskerView, QrDecision, QrExchangeKind, QrKey,
-    QrLoginStatus, QrLoginView, QrOutcome, QrStatusView,
-};
-
 use status::{QrStatusAnswer, Watcher};
+pub use views::{ConfirmQrLogin, ExchangeQrLogin, OpenQrLogin, QrDecision, QrExchangeKind, QrKey, QrOutcome};
 
 use super::{
     Tag,
@@ -22,7 +23,7 @@ use super::{
 use crate::{
     credentials::User,
     envelope::{ApiError, ApiResult, ok},
-    wire::{Body, ShownOnce, Text},
+    wire::{Body, Text},
 };
 
 /// Sign-in by QR code.
@@ -36,8 +37,8 @@ impl QrLoginApi {
     /// A user who is signed in on another device opens and confirms the code; the poll secret then collects a session
     /// of that user.
     #[oai(path = "/api/auth/qr/generate", method = "post", operation_id = "generateQrLogin")]
-    async fn generate(&self, sign_in: SignIn<'_>) -> ApiResult<QrLoginView> {
-        ok(sign_in.hub.accounts().begin_qr_login(&sign_in.client).await?.into())
+    async fn generate(&self, sign_in: SignIn<'_>) -> ApiResult<QrLogin> {
+        ok(sign_in.hub.accounts().begin_qr_login(&sign_in.client).await?)
     }
 
     /// Shows the status of a QR login
@@ -64,8 +65,8 @@ impl QrLoginApi {
     /// Returns the requesting device, and notifies it that the code was opened. Requires a session that began within
     /// the last 15 minutes.
     #[oai(path = "/api/auth/qr/open", method = "post", operation_id = "openQrLogin")]
-    async fn open(&self, hub: Data<&Hub>, user: User, body: Body<OpenQrLogin>) -> ApiResult<QrAskerView> {
-        ok(hub.accounts().open_qr_login(&user.0, &body.0.qr_id).await?.into())
+    async fn open(&self, hub: Data<&Hub>, user: User, body: Body<OpenQrLogin>) -> ApiResult<QrAsker> {
+        ok(hub.accounts().open_qr_login(&user.0, &body.0.qr_id).await?)
     }
 
     /// Confirms or rejects a QR login
@@ -86,7 +87,7 @@ impl QrLoginApi {
             None => "",
         };
         let status = hub.accounts().confirm_qr_login(&user.0, &qr_id, code, approve).await?;
-        ok(QrDecision { status: status.into() })
+        ok(QrDecision { status })
     }
 
     /// Collects the session of a confirmed QR login
@@ -111,7 +112,7 @@ impl QrLoginApi {
         }
         let signed_in = accounts.exchange_qr_login(&qr_id, poll_secret, exchange, client).await?;
         let cookies = sign_in.session_cookies(&signed_in).await?;
-        let answer = Response::new(ok(QrOutcome::User(signed_in.me.into()))?);
+        let answer = Response::new(ok(QrOutcome::User(signed_in.me))?);
         Ok(cookies.into_iter().fold(answer, |answer, cookie| answer.header(header::SET_COOKIE, cookie)))
     }
 }

@@ -28,7 +28,6 @@ use poem_openapi::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::QrStatusView;
 use crate::{
     AppSettings,
     envelope::{ApiError, Envelope, ok},
@@ -38,7 +37,7 @@ use crate::{
 /// The response to a request for the status: one response, or a socket.
 pub(crate) enum QrStatusAnswer {
     /// One response.
-    Once(Box<Json<Envelope<QrStatusView>>>),
+    Once(Box<Json<Envelope<QrPoll>>>),
     /// The connection becomes a WebSocket.
     Socket(BoxWebSocketUpgraded),
 }
@@ -62,8 +61,8 @@ impl ApiResponse for QrStatusAnswer {
             headers: Vec::new(),
         };
         let json = MetaMediaType {
-            content_type: Json::<Envelope<QrStatusView>>::CONTENT_TYPE,
-            schema: Envelope::<QrStatusView>::schema_ref(),
+            content_type: Json::<Envelope<QrPoll>>::CONTENT_TYPE,
+            schema: Envelope::<QrPoll>::schema_ref(),
         };
         MetaResponses {
             responses: vec![
@@ -74,7 +73,7 @@ impl ApiResponse for QrStatusAnswer {
     }
 
     fn register(registry: &mut Registry) {
-        Envelope::<QrStatusView>::register(registry);
+        Envelope::<QrPoll>::register(registry);
     }
 }
 
@@ -110,7 +109,7 @@ impl Watcher<'_> {
         first: QrPoll,
     ) -> Result<QrStatusAnswer, ApiError> {
         let Some(socket) = self.socket else {
-            return Ok(QrStatusAnswer::Once(Box::new(ok(first.into())?)));
+            return Ok(QrStatusAnswer::Once(Box::new(ok(first)?)));
         };
         let seat = self.sockets.take(&qr_id)?;
         let (hub, draining) = (self.hub.clone(), self.settings.draining.clone());
@@ -243,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_status_carries_no_secret() {
-        let exchange = Some("hubx_secret".into());
+        let exchange = Some(secret::Secret::new("hubx_secret").into());
         let poll = QrPoll { status: QrStatus::Confirmed, user_name: Some("Ada".into()), exchange };
         let frames = frames(&poll);
         assert_eq!(

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use hub_core::{
     Error, Hub,
-    replay::case::trace_case,
-    traces::{Expand, TraceQuery, TraceSearch, Traces},
+    id::{BotId, ChannelId, MessageId, PluginId, ReplayId, TraceId},
+    replay::case::{TraceCase, trace_case},
+    time::Timestamp,
+    traces::{Expand, StepName, Trace, TraceQuery, TraceSearch, TraceStatus, Traces},
 };
 use poem::web::Data;
 use poem_openapi::{
@@ -21,14 +23,9 @@ use crate::{
     wire::{self, Body, CountedPage, Cursor, Limit, Text, page_request},
 };
 
-mod steps;
 mod views;
 
-pub use steps::{StepName, StepView};
-pub use views::{
-    ListedTrace, Order, ReplaySink, ReplayTrace, Replayed, TraceCaseView, TraceDetail, TraceExpansion,
-    TraceStatus, TraceView,
-};
+pub use views::{ListedTrace, Order, ReplaySink, ReplayTrace, Replayed, TraceDetail, TraceExpansion};
 
 /// Traces.
 #[derive(Debug, Clone, Copy)]
@@ -50,20 +47,20 @@ impl TracesApi {
         hub: Data<&Hub>,
         user: User,
         /// Id of the bot.
-        id: Path<wire::BotId>,
+        id: Path<BotId>,
         /// Only traces of this channel.
-        channel_id: Query<Option<wire::ChannelId>>,
+        channel_id: Query<Option<ChannelId>>,
         /// Only traces with this status.
         status: Query<Option<TraceStatus>>,
         /// Only traces of this message.
-        message_id: Query<Option<wire::MessageId>>,
+        message_id: Query<Option<MessageId>>,
         /// Only traces with these ids, separated by commas.
         #[oai(explode = false, default, validator(max_items = 100))]
-        trace_ids: Query<Vec<wire::TraceId>>,
+        trace_ids: Query<Vec<TraceId>>,
         /// Only traces that began at this time or later.
-        since: Query<Option<wire::Time>>,
+        since: Query<Option<Timestamp>>,
         /// Only traces that began before this time.
-        until: Query<Option<wire::Time>>,
+        until: Query<Option<Timestamp>>,
         /// Order; `newest` if absent.
         order: Query<Option<Order>>,
         /// Parts to add to each trace, separated by commas.
@@ -75,19 +72,19 @@ impl TracesApi {
         cursor: Query<Option<Cursor>>,
     ) -> ApiResult<wire::Page<ListedTrace>> {
         let query = TraceQuery {
-            channel_id: channel_id.0.map(|id| id.0),
-            status: status.0.map(Into::into),
-            message_id: message_id.0.map(|id| id.0),
-            ids: trace_ids.0.into_iter().map(|id| id.0).collect(),
-            since: since.0.map(|at| at.0),
-            until: until.0.map(|at| at.0),
+            channel_id: channel_id.0,
+            status: status.0,
+            message_id: message_id.0,
+            ids: trace_ids.0.into_iter().collect(),
+            since: since.0,
+            until: until.0,
             oldest_first: order.0 == Some(Order::Oldest),
         };
-        let page = page_request(&query.list_name(id.0.0), limit.0, cursor.0.as_ref())?;
+        let page = page_request(&query.list_name(id.0), limit.0, cursor.0.as_ref())?;
         let wanted = |one| expand.0.contains(&one);
         let expand =
             Expand { steps: wanted(TraceExpansion::Steps), message: wanted(TraceExpansion::Message) };
-        let found = hub.traces().expanded(&user.0, id.0.0, &query, &page, expand).await?;
+        let found = hub.traces().expanded(&user.0, id.0, &query, &page, expand).await?;
         ok(found.map(|trace| ListedTrace::new(trace, expand)).into())
     }
 
@@ -103,21 +100,21 @@ impl TracesApi {
         hub: Data<&Hub>,
         user: User,
         /// Only traces of this bot.
-        bot_id: Query<Option<wire::BotId>>,
+        bot_id: Query<Option<BotId>>,
         /// Only traces of this channel.
-        channel_id: Query<Option<wire::ChannelId>>,
+        channel_id: Query<Option<ChannelId>>,
         /// Only traces with this status.
         status: Query<Option<TraceStatus>>,
         /// Only traces of this message.
-        message_id: Query<Option<wire::MessageId>>,
+        message_id: Query<Option<MessageId>>,
         /// Only replays of this trace.
-        replay_of: Query<Option<wire::TraceId>>,
+        replay_of: Query<Option<TraceId>>,
         /// Only traces that this replay of many traces created.
-        replay_id: Query<Option<wire::ReplayId>>,
+        replay_id: Query<Option<ReplayId>>,
         /// Only traces that began at this time or later.
-        since: Query<Option<wire::Time>>,
+        since: Query<Option<Timestamp>>,
         /// Only traces that began before this time.
-        until: Query<Option<wire::Time>>,
+        until: Query<Option<Timestamp>>,
         /// Only traces of messages that contain this text, regardless of the case of ASCII letters. The id of a trace
         /// finds that trace, and the id of a message its traces, regardless of the other filters.
         q: Query<Option<Text<1, 200>>>,
@@ -126,25 +123,25 @@ impl TracesApi {
         /// Only traces with a response of this HTTP status.
         http_status: Query<Option<wire::Number<100, 599>>>,
         /// Only traces in which this plugin ran.
-        plugin_id: Query<Option<wire::PluginId>>,
+        plugin_id: Query<Option<PluginId>>,
         /// Maximum number of items.
         limit: Query<Option<Limit>>,
         /// Cursor from the previous page's `next_cursor`.
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<CountedPage<TraceView>> {
+    ) -> ApiResult<CountedPage<Trace>> {
         let search = TraceSearch {
-            bot_id: bot_id.0.map(|id| id.0),
-            channel_id: channel_id.0.map(|id| id.0),
-            status: status.0.map(Into::into),
-            message_id: message_id.0.map(|id| id.0),
-            replay_of: replay_of.0.map(|id| id.0),
-            replay_id: replay_id.0.map(|id| id.0),
-            since: since.0.map(|at| at.0),
-            until: until.0.map(|at| at.0),
+            bot_id: bot_id.0,
+            channel_id: channel_id.0,
+            status: status.0,
+            message_id: message_id.0,
+            replay_of: replay_of.0,
+            replay_id: replay_id.0,
+            since: since.0,
+            until: until.0,
             q: q.0.map(Into::into),
-            failed_step: failed_step.0.map(Into::into),
+            failed_step: failed_step.0,
             http_status: http_status.0.map(Into::into),
-            plugin_id: plugin_id.0.map(|id| id.0),
+            plugin_id: plugin_id.0,
         };
         let page = page_request(&Traces::search_list(&user.0, &search), limit.0, cursor.0.as_ref())?;
         ok(hub.traces().search(&user.0, &search, &page).await?.into())
@@ -159,12 +156,12 @@ impl TracesApi {
         hub: Data<&Hub>,
         user: User,
         /// Id of the bot.
-        id: Path<wire::BotId>,
+        id: Path<BotId>,
         /// Id of the trace.
         #[oai(name = "traceId")]
-        trace_id: Path<wire::TraceId>,
+        trace_id: Path<TraceId>,
     ) -> ApiResult<TraceDetail> {
-        ok(hub.traces().get(&user.0, id.0.0, trace_id.0.0).await?.into())
+        ok(hub.traces().get(&user.0, id.0, trace_id.0).await?.into())
     }
 
     /// Shows a trace with its steps, without naming its bot
@@ -177,9 +174,9 @@ impl TracesApi {
         user: User,
         /// The trace.
         #[oai(name = "traceId")]
-        trace_id: Path<wire::TraceId>,
+        trace_id: Path<TraceId>,
     ) -> ApiResult<TraceDetail> {
-        let found = hub.traces().find(&user.0, None, trace_id.0.0).await?;
+        let found = hub.traces().find(&user.0, None, trace_id.0).await?;
         ok(found.ok_or_else(|| Error::not_found("trace"))?.into())
     }
 
@@ -196,15 +193,15 @@ impl TracesApi {
         limits: Data<&Arc<RateLimits>>,
         user: User,
         /// Id of the bot.
-        id: Path<wire::BotId>,
+        id: Path<BotId>,
         /// Id of the trace.
         #[oai(name = "traceId")]
-        trace_id: Path<wire::TraceId>,
+        trace_id: Path<TraceId>,
         /// Name of the plugin; required if several ran.
         plugin: Query<Option<Text<1, 64>>>,
-    ) -> ApiResult<TraceCaseView> {
+    ) -> ApiResult<TraceCase> {
         limits.check_debug(&user.0.principal())?;
-        ok(trace_case(&hub, &user.0, id.0.0, trace_id.0.0, plugin.0.as_deref()).await?.into())
+        ok(trace_case(&hub, &user.0, id.0, trace_id.0, plugin.0.as_deref()).await?)
     }
 
     /// Delivers the message of a trace again
@@ -221,15 +218,15 @@ impl TracesApi {
         hub: Data<&Hub>,
         user: User,
         /// Id of the bot.
-        id: Path<wire::BotId>,
+        id: Path<BotId>,
         /// Id of the trace.
         #[oai(name = "traceId")]
-        trace_id: Path<wire::TraceId>,
+        trace_id: Path<TraceId>,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         body: Body<ReplayTrace>,
     ) -> ApiResult<Replayed> {
         let (options, once) = (body.0.options()?, idempotency_key.0.as_deref());
-        let trace_id = hub.traces().replay(&user.0, id.0.0, trace_id.0.0, options, once).await?;
-        ok(Replayed { trace_id: trace_id.into() })
+        let trace_id = hub.traces().replay(&user.0, id.0, trace_id.0, options, once).await?;
+        ok(Replayed { trace_id })
     }
 }

@@ -195,7 +195,7 @@ async fn start(ask: &Ask) -> Result<Answer, ApiError> {
 
 async fn confirm(ask: &Ask) -> Result<Answer, ApiError> {
     let body = ask.form::<ConfirmBind>()?;
-    let (id, code) = (body.bind_id.0, body.verify_code.as_deref());
+    let (id, code) = (body.bind_id, body.verify_code.as_deref());
     let bots = ask.hub.bots();
     let step = Box::pin(bots.confirm_bind(&ask.actor, id, code, body.wait()));
     match ask.client_gone.while_connected(step).await {

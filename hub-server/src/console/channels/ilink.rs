@@ -263,7 +263,7 @@ async fn confirm(ask: &Ask) -> Result<Answer, ApiError> {
         return Ok(ask.done());
     }
     let ConfirmIlinkLogin { login_id, channel_id } = ask.form()?;
-    ask.hub.gateway().confirm_login(&ask.actor, &login_id, channel_id.0).await.map_err(unknown)?;
+    ask.hub.gateway().confirm_login(&ask.actor, &login_id, channel_id).await.map_err(unknown)?;
     Ok(ask.done())
 }
 

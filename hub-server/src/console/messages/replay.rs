@@ -61,7 +61,7 @@ pub(super) async fn start_replay(ask: &Ask) -> Result<Answer, ApiError> {
     if body.dry_run == Some(true) {
         return preview(ask).await;
     }
-    let given = body.trace_ids.map(|ids| ids.into_iter().map(|id| id.0).collect());
+    let given = body.trace_ids.map(|ids| ids.into_iter().collect());
     let selection = ReplaySelection::Ids(ids(ask, given).await?);
     let options =
         BulkOptions { to: body.url.as_deref(), supersede: body.supersede.unwrap_or(false), dry_run: false };

@@ -2,7 +2,10 @@
 
 use hub_core::{
     Error,
-    apps::{AppScopes, Authorization, Granted, TokenError},
+    apps::{App, AppScopes, Authorization, Granted, TokenError},
+    bots::Bot,
+    id::{BotId, InstallationId},
+    secret::ShownOnce,
 };
 use maud::Markup;
 use poem::{
@@ -18,9 +21,9 @@ use poem_openapi::{
 
 use super::{page, texts::Texts};
 use crate::{
-    api::{apps::AppDetailView, bots::BotView, external::SeeOther},
+    api::external::SeeOther,
     envelope::{Envelope, status},
-    wire::{BotId, InstallationId, ShownOnce, view},
+    wire::view,
 };
 
 /// A scope.
@@ -38,7 +41,7 @@ view! {
     #[oai(skip_serializing_if_is_none)]
     pub struct AuthorizationView from asked: Authorization {
         /// The app.
-        pub app: AppDetailView,
+        pub app: App,
         /// Target of the redirect.
         pub redirect_uri: String,
         /// Requested scopes.
@@ -46,9 +49,9 @@ view! {
         /// Returned unchanged.
         pub state: Option<String>,
         /// The bot in the request.
-        pub bot: Option<BotView>,
+        pub bot: Option<Bot> = asked.bot,
         /// The bots to choose from, if the request contains none.
-        pub bots: Vec<BotView>,
+        pub bots: Vec<Bot> = asked.bots.into_iter().collect(),
         /// To be sent back with the decision.
         pub consent: String,
     }
@@ -66,7 +69,7 @@ view! {
     #[derive(Debug, Object)]
     pub struct GrantedView from granted: Granted {
         /// Token of the app on the bot.
-        pub access_token: ShownOnce = ShownOnce(granted.app_token),
+        pub access_token: ShownOnce = granted.app_token,
         /// Always `bearer`.
         pub token_type: String = "bearer".to_owned(),
         /// Granted scopes.
@@ -87,21 +90,6 @@ pub struct OauthErrorView {
     pub error: String,
     /// Description of the error.
     pub error_description: String,
-}
-
-view! {
-    /// A token, with the field names of published apps.
-    #[derive(Debug, Clone, Object)]
-    pub struct OlderGrantedView from granted: Granted {
-        /// Id of the installation.
-        pub installation_id: InstallationId,
-        /// Token of the app on the bot.
-        pub app_token: ShownOnce,
-        /// Secret that signs events.
-        pub webhook_secret: ShownOnce,
-        /// Id of the bot.
-        pub bot_id: BotId,
-    }
 }
 
 fn abilities(scopes: AppScopes) -> Vec<AbilityView> {

@@ -4,7 +4,8 @@
 use hub_core::{
     Error, ErrorCode, Hub,
     access::Actor,
-    apps::{AuthorizationRequest, Decision, TokenError, TokenRequest},
+    apps::{AuthorizationRequest, Decision, Granted, TokenError, TokenRequest},
+    id::{AppId, BotId},
 };
 use poem::{Request, RequestBody, http::StatusCode, web::Data};
 use poem_openapi::{
@@ -21,10 +22,9 @@ mod requests;
 mod tests;
 mod texts;
 
-pub use answers::{AuthorizationView, DecidedView, GrantedView, OlderGrantedView};
-pub use requests::{Choice, DecideApp, ExchangeCode, ExchangeCodeOlder};
-
+pub use answers::{AuthorizationView, DecidedView, GrantedView};
 use answers::{ConsentAnswer, Decided, TokenAnswer};
+pub use requests::{Choice, DecideApp, ExchangeCode, ExchangeCodeOlder};
 
 use crate::{
     api::{
@@ -34,7 +34,7 @@ use crate::{
     appearance::Appearance,
     credentials::User,
     envelope::{ApiError, Bare, bare, ok},
-    wire::{AppId, BotId, FormOrJson, Text},
+    wire::{FormOrJson, Text},
 };
 
 /// OAuth for apps.
@@ -143,7 +143,7 @@ impl AppOauthApi {
         code_challenge: Query<Option<Word>>,
     ) -> Result<ConsentAnswer, ApiError> {
         let asked = AuthorizationRequest {
-            client_id: id.0.0.to_string(),
+            client_id: id.0.to_string(),
             state: state.0.map(String::from),
             bot_id: bot_id.0.map(String::from),
             code_challenge: code_challenge.0.map(String::from),
@@ -163,16 +163,16 @@ impl AppOauthApi {
         hub: Data<&Hub>,
         id: Path<AppId>,
         body: FormOrJson<ExchangeCodeOlder>,
-    ) -> Result<Json<Bare<OlderGrantedView>>, ApiError> {
+    ) -> Result<Json<Bare<Granted>>, ApiError> {
         let request = TokenRequest {
-            client_id: Some(id.0.0.to_string()),
+            client_id: Some(id.0.to_string()),
             code: Some(body.value.code.0),
             code_verifier: Some(body.value.code_verifier.0),
             older: true,
             ..TokenRequest::default()
         };
         match hub.apps().exchange(request).await {
-            Ok(granted) => bare(granted.into()),
+            Ok(granted) => bare(granted),
             Err(error) => Err(refused(error)),
         }
     }
@@ -189,7 +189,7 @@ impl AppOauthApi {
         /// Id of the bot.
         bot_id: Query<BotId>,
     ) -> Result<SeeOther, ApiError> {
-        Ok(SeeOther::to(hub.apps().setup(&person.0, id.0.0, bot_id.0.0).await?))
+        Ok(SeeOther::to(hub.apps().setup(&person.0, id.0, bot_id.0).await?))
     }
 }
 
