@@ -39,7 +39,7 @@ async fn the_libraries_of_standard_webhooks_verify_with_a_generated_secret() {
     webhook.auth.secret = Change::Keep;
     let new = NewChannel { webhook: Some(webhook), ..NewChannel::named("signed") };
     let made = hub.hub.channels().create(&hub.owner, bot.id, new, None).await.unwrap();
-    let secret = made.channel.webhook_generated_secret.unwrap();
+    let secret = made.channel.webhook.auth.secret.unwrap();
     let lines = [delivery(&secret, BODY), delivery(&secret, "{}")];
     for command in [installed::standard_webhooks_npm(), installed::standard_webhooks_python()] {
         let Some(mut command) = command else { continue };

@@ -80,7 +80,7 @@ async fn check(scene: &Scene, row: &Row) -> Vec<String> {
     }
     if then == Then::Final {
         let channel = scene.hub.hub().channels().get(&scene.ada, scene.bot.id, row.channel).await.unwrap();
-        if channel.webhook.enabled {
+        if channel.webhook.settings.enabled {
             wrong.push("the sink is still on".to_owned());
         }
     }

@@ -87,7 +87,7 @@ async fn gone_ends_the_delivery_and_switches_the_webhook_off() {
     hub.wait_trace(&bot, channel, |trace| trace.status == TraceStatus::Error && trace.attempts == 1).await;
     let shown = hub.hub.channels().get(&hub.owner, bot.id, channel).await.unwrap();
     assert!(shown.webhook_disabled_reason.unwrap().contains("410"));
-    assert!(!shown.webhook.enabled);
+    assert!(!shown.webhook.settings.enabled);
     hub.say(&bot, "second");
     let second = hub.wait_trace(&bot, channel, |trace| trace.status == TraceStatus::Ok).await;
     assert_eq!(second.attempts, 0, "it is in the log and goes nowhere");

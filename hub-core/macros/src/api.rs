@@ -3,7 +3,8 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{
-    Attribute, Data, DeriveInput, Error, Expr, ExprLit, Field, Fields, Ident, Lit, LitStr, Meta, Token, Type,
+    Attribute, Data, DeriveInput, Error, Expr, ExprLit, ExprRange, Field, Fields, Ident, Lit, LitStr, Meta,
+    Token, Type,
     ext::IdentExt,
     meta::ParseNestedMeta,
     parenthesized,
@@ -18,12 +19,24 @@ pub(crate) fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             let fields = fields.named.iter().map(Member::of).collect::<syn::Result<Vec<_>>>()?;
             let fields = fields.iter().flatten();
             let (described, written): (Vec<_>, Vec<_>) =
-                fields.map(|field| (field.described(), field.written())).unzip();
+                fields.clone().map(|field| (field.described(), field.written())).unzip();
+            let read = if container.is_read {
+                let fields = fields.map(Member::read);
+                quote! {
+                    let mut object = crate::openapi::fields(value)?;
+                    let record = Self { #(#fields),* };
+                    crate::openapi::no_others(&object)?;
+                    Ok(record)
+                }
+            } else {
+                quote!(let _ = value; crate::openapi::unread())
+            };
             let example =
                 container.example.map_or(quote!(None), |json| quote!(Some(::serde_json::json!(#json))));
             quote! {
                 crate::openapi::record!(
-                    #ident, #name, #doc, [#(#described),*], #example, |record, object| { #(#written)* }
+                    #ident, #name, #doc, [#(#described),*], #example,
+                    |record, object| { #(#written)* }, |value| { #read }
                 );
             }
         }
@@ -45,19 +58,23 @@ pub(crate) fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
 struct Container {
     name: String,
     example: Option<TokenStream>,
+    /// Whether requests contain it.
+    is_read: bool,
 }
 
 impl Container {
     fn of(input: &DeriveInput) -> syn::Result<Self> {
-        let mut found = Self { name: input.ident.to_string(), example: None };
+        let mut found = Self { name: input.ident.to_string(), example: None, is_read: false };
         each(&input.attrs, "api", |meta| {
             if meta.path.is_ident("name") {
                 found.name = meta.value()?.parse::<LitStr>()?.value();
             } else if meta.path.is_ident("example") {
                 let json: proc_macro2::Group = meta.value()?.parse()?;
                 found.example = Some(quote!(#json));
+            } else if meta.path.is_ident("read") {
+                found.is_read = true;
             } else {
-                return Err(meta.error("expected `name` or `example`"));
+                return Err(meta.error("expected `name`, `example` or `read`"));
             }
             Ok(())
         })?;
@@ -74,6 +91,8 @@ struct Member<'a> {
     with: Option<(Type, Expr)>,
     /// The computed fields behind this one.
     and: Vec<Computed>,
+    /// The bounds of the length of a list.
+    items: Option<ExprRange>,
 }
 
 /// A field of the schema that the record does not have: its name, type, function of the record, and text.
@@ -88,8 +107,14 @@ impl<'a> Member<'a> {
     /// `None` where the field is skipped.
     fn of(field: &'a Field) -> syn::Result<Option<Self>> {
         let ident = field.ident.as_ref().map(|ident| ident.unraw().to_string());
-        let mut member =
-            Self { field, name: ident.unwrap_or_default(), is_flat: false, with: None, and: Vec::new() };
+        let mut member = Self {
+            field,
+            name: ident.unwrap_or_default(),
+            is_flat: false,
+            with: None,
+            and: Vec::new(),
+            items: None,
+        };
         let mut is_skipped = false;
         each(&field.attrs, "serde", |meta| {
             if meta.path.is_ident("flatten") {
@@ -118,8 +143,10 @@ impl<'a> Member<'a> {
                 member.with = Some((ty, content.parse()?));
             } else if meta.path.is_ident("and") {
                 member.and.push(Computed::parse(&in_parentheses(meta)?)?);
+            } else if meta.path.is_ident("items") {
+                member.items = Some(meta.value()?.parse()?);
             } else {
-                return Err(meta.error("expected `skip`, `flatten`, `name`, `with` or `and`"));
+                return Err(meta.error("expected `skip`, `flatten`, `name`, `with`, `and` or `items`"));
             }
             Ok(())
         })?;
@@ -132,13 +159,21 @@ impl<'a> Member<'a> {
         let own = if self.is_flat {
             quote!(crate::openapi::Field::flat::<#ty>())
         } else {
-            quote!(crate::openapi::Field::new::<#ty>(#name, #doc))
+            let items = self.items.iter();
+            quote!(crate::openapi::Field::new::<#ty>(#name, #doc)#(.items(#items))*)
         };
         let and = self
             .and
             .iter()
             .map(|Computed { name, ty, doc, .. }| quote!(, crate::openapi::Field::new::<#ty>(#name, #doc)));
         quote!(#own #(#and)*)
+    }
+
+    /// The initializer of the field, from the `object` of a request.
+    fn read(&self) -> TokenStream {
+        let (ident, name) = (&self.field.ident, &self.name);
+        let items = self.items.iter();
+        quote!(#ident: crate::openapi::read(&mut object, #name)#(.and_then(crate::openapi::within(#items)))*?)
     }
 
     /// The statements that write the field of `record` to `object`.

@@ -31,6 +31,8 @@ pub fn from_row(input: TokenStream) -> TokenStream {
 ///
 /// - `#[api(name = "…")]`: the name of the schema where it is not that of the type;
 /// - `#[api(example = { … })]`: its example, as JSON;
+/// - `#[api(read)]`: requests contain it, too; every field is read, and others are rejected;
+/// - `#[api(items = 1..=20)]` on a list: the bounds of its length;
 /// - `#[api(skip)]` on a field: not part of the schema;
 /// - `#[api(name = "…")]` on a field: its name where the record has another;
 /// - `#[api(flatten)]` on a field: its fields are those of the record, where the stored form nests them;

@@ -110,6 +110,9 @@ impl AppScopes {
     }
 }
 
+#[cfg(feature = "openapi")]
+crate::openapi::shown_as!(AppScopes, Vec<String>, |scopes| scopes.words());
+
 /// The words with spaces between them, as OAuth writes them.
 impl fmt::Display for AppScopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -42,7 +42,7 @@ pub use crate::{
     model::{
         app::{
             App, AppCall, AppRuntime, AppTool, AppView, Installation, InstallationRecord, Listing,
-            NewAppCall, NewToken, Toolbox,
+            NewAppCall, NewToken, Toolbox, token_prefix,
         },
         app_event::{AppEvent, AppEventKind, AppEventState},
     },
@@ -53,7 +53,7 @@ pub use draft::{AppPatch, CreatedApp, MAX_REDIRECTS, NewApp};
 pub use installation::{Install, InstallationPatch, InstalledApp, MAX_INSTALLATIONS, NewInstallation};
 pub use oauth::{Authorization, AuthorizationRequest, Decision, Granted, TokenError, TokenRequest};
 pub use routing::AppInput;
-pub use token::{MAX_GRACE_HOURS, RegeneratedToken, token_prefix};
+pub use token::{MAX_GRACE_HOURS, RegeneratedToken};
 pub use tool::MAX_TOOLS;
 
 pub(crate) use events::{SourceMessage, add_links, envelope, of_message};

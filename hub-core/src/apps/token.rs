@@ -25,11 +25,6 @@ use crate::{
 /// The longest time that an old token may stay valid.
 pub const MAX_GRACE_HOURS: u32 = 72;
 
-/// What is shown of a token after its creation: its prefix and the last four characters.
-pub fn token_prefix(last4: &str) -> String {
-    format!("{}…{last4}", TokenKind::App.prefix())
-}
-
 /// A new token, shown only here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 pub struct RegeneratedToken {

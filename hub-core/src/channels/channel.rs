@@ -1,6 +1,7 @@
 //! The record of a channel, and what a caller may say about one.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
 
 use super::keys::key_prefix;
 use crate::{
@@ -8,12 +9,12 @@ use crate::{
     error::{Problems, Result},
     filter::Filter,
     id::{BotId, ChannelId},
-    idempotency,
     model::{
         channel::{ChannelHealth, ChannelOptions, ChannelRecord, NewKey, OnPluginError, decode, encode},
         handle::Handle,
         sinks::{
-            AiSettings, AiUpdate, Change, IlinkSettings, WebSocketSettings, WebhookSettings, WebhookUpdate,
+            AiSettings, AiSink, AiUpdate, Change, IlinkSettings, WebSocketSettings, WebhookAuth,
+            WebhookSettings, WebhookSink, WebhookUpdate,
         },
         trace::DeliveryState,
     },
@@ -28,47 +29,38 @@ use crate::{
 const MAX_NAME: usize = 64;
 /// Longest time that a failing delivery may hold back its conversation, in seconds.
 pub const MAX_LANE_HOLD_S: u32 = 3600;
-/// A channel as callers see it: no secret and no key, only whether there is one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A channel.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, hub_macros::Api)]
 pub struct Channel {
-    /// Id.
+    /// Id of the channel.
     pub id: ChannelId,
-    /// The bot whose messages it gets.
+    /// Id of its bot.
     pub bot_id: BotId,
-    /// Name for people.
+    /// Display name.
     pub name: String,
-    /// With a handle the channel gets only messages that mention it.
+    /// Handle without the `@`; with a handle, the channel receives only messages that mention it.
     pub handle: Option<Handle>,
-    /// A disabled channel receives nothing, and its key does not work.
+    /// Whether it receives messages and its key is valid.
     pub enabled: bool,
     /// Prefix and last four characters of the API key.
     pub api_key_prefix: String,
-    /// Which messages it gets.
+    /// Filter.
     pub filter: Filter,
     /// The WebSocket sink.
     pub websocket: WebSocketSettings,
     /// The iLink sink.
     #[serde(default)]
     pub ilink: IlinkSettings,
-    /// The webhook sink; off also when the hub switched it off by itself.
-    pub webhook: WebhookSettings,
-    /// Whether the webhook sink has a secret.
-    pub webhook_has_secret: bool,
-    /// The secret of the webhook sink, in the one answer to the change that generated it.
-    #[serde(default, with = "idempotency::exposed::option")]
-    pub webhook_generated_secret: Option<Secret>,
-    /// Until when the webhook secret before this one still signs.
-    pub webhook_old_secret_expires_at: Option<Timestamp>,
-    /// Why the hub switched the webhook sink off by itself; setting the sink again clears it.
+    /// The webhook sink.
+    pub webhook: WebhookSink,
+    /// Why the hub switched the webhook sink off; configuring the sink switches it on.
     pub webhook_disabled_reason: Option<String>,
     /// The AI sink.
-    pub ai: AiSettings,
-    /// Whether the AI sink has a key of its own.
-    pub ai_has_api_key: bool,
-    /// Its plugins, in the order they run.
+    pub ai: AiSink,
+    /// Installed plugins, in order of execution.
     #[serde(default)]
     pub plugins: Vec<InstalledPlugin>,
-    /// Counts of its messages and deliveries.
+    /// Number of messages and deliveries.
     pub stats: ChannelStats,
     /// How its deliveries are doing.
     #[serde(default)]
@@ -76,7 +68,7 @@ pub struct Channel {
     /// What it carries as given.
     #[serde(flatten)]
     pub options: ChannelOptions,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When its settings last changed.
     pub updated_at: Timestamp,
@@ -211,12 +203,34 @@ impl NewChannel {
 }
 
 /// A created channel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, hub_macros::Api)]
 pub struct CreatedChannel {
     /// The channel.
+    #[api(flatten)]
+    #[serde(deserialize_with = "channel_or_older")]
     pub channel: Channel,
     /// Its API key, shown only in this response.
     pub api_key: ShownOnce,
+}
+
+/// Reads a channel also in the form in which version 0.1 kept the response to an `Idempotency-Key`, where what
+/// is known of secrets and keys was not part of the sinks.
+fn channel_or_older<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Channel, D::Error> {
+    let mut channel = Value::deserialize(deserializer)?;
+    if channel.get("webhook_has_secret").is_some() {
+        let (webhook, ai) = (channel["webhook"].take(), channel["ai"].take());
+        channel["webhook"] = json!({
+            "auth": {
+                "settings": webhook["auth"],
+                "has_secret": channel["webhook_has_secret"],
+                "secret": channel["webhook_generated_secret"],
+                "old_secret_expires_at": channel["webhook_old_secret_expires_at"],
+            },
+            "settings": webhook,
+        });
+        channel["ai"] = json!({ "settings": ai, "has_api_key": channel["ai_has_api_key"], "warning": null });
+    }
+    Channel::deserialize(channel).map_err(serde::de::Error::custom)
 }
 
 /// What changes about a channel itself; what is not said stays.
@@ -272,19 +286,22 @@ pub(super) fn show(
     plugins: Vec<InstalledPlugin>,
     now: Timestamp,
 ) -> Result<Channel> {
+    let settings = record.webhook()?;
+    let auth = WebhookAuth {
+        settings: settings.auth.clone(),
+        has_secret: record.webhook_secret.is_some(),
+        secret: None,
+        old_secret_expires_at: record.webhook_old_until.filter(|until| now < *until),
+    };
     Ok(Channel {
         handle: record.handle()?,
-        webhook: record.webhook()?,
+        webhook: WebhookSink { settings, auth },
         filter: decode(&record.filter)?,
         websocket: decode(&record.websocket)?,
         ilink: decode(&record.ilink)?,
-        ai: decode(&record.ai)?,
+        ai: AiSink { settings: decode(&record.ai)?, has_api_key: record.ai_api_key.is_some(), warning: None },
         api_key_prefix: key_prefix(&record.key_last4),
-        webhook_has_secret: record.webhook_secret.is_some(),
-        webhook_generated_secret: None,
-        webhook_old_secret_expires_at: record.webhook_old_until.filter(|until| now < *until),
         webhook_disabled_reason: record.webhook_disabled,
-        ai_has_api_key: record.ai_api_key.is_some(),
         plugins,
         stats,
         health,

@@ -116,7 +116,7 @@ impl<'h> Channels<'h> {
             idempotency_key,
         )?;
         let mut channel = channel::show(record.clone(), Default::default(), Vec::new(), key.at)?;
-        channel.webhook_generated_secret = generated;
+        channel.webhook.auth.secret = generated.map(Into::into);
         let entry = changes::created(self.ctx.audit(actor, Action::ChannelCreated), &record);
         let most = self.ctx.config.max_channels;
         let created = idempotency::write_once(&self.ctx.store, once, move |tx| {
@@ -286,23 +286,25 @@ impl<'h> Channels<'h> {
         };
         let (mut channel, generated) =
             self.change_with(actor, bot_id, id, Action::WebhookChanged, change).await?;
-        channel.webhook_generated_secret = generated;
+        channel.webhook.auth.secret = generated.map(Into::into);
         Ok(channel)
     }
 
-    /// Replaces the AI sink's settings.
+    /// Replaces the AI sink's settings. The returned channel has a warning if no model can respond yet.
     ///
     /// # Errors
     /// `INVALID_PARAMS` with every bad field, `NOT_FOUND`.
     pub async fn set_ai(&self, actor: &Actor, bot_id: BotId, id: ChannelId, ai: AiUpdate) -> Result<Channel> {
         let json = encode(&ai.validate(&self.ctx.egress)?)?;
         let sealer = self.ctx.sealer.clone();
-        self.change(actor, bot_id, id, Action::AiSinkChanged, move |record| {
+        let change = self.change(actor, bot_id, id, Action::AiSinkChanged, move |record| {
             record.ai = json;
             record.change_ai_api_key(&ai.api_key, &sealer);
             Ok(())
-        })
-        .await
+        });
+        let mut channel = change.await?;
+        channel.ai.warning = self.ai_warning(&channel).await?.map(str::to_owned);
+        Ok(channel)
     }
 
     /// What keeps a channel's model from answering for now, if anything.
@@ -310,7 +312,7 @@ impl<'h> Channels<'h> {
     /// # Errors
     /// `UNAVAILABLE` when the store cannot be read.
     pub async fn ai_warning(&self, channel: &Channel) -> Result<Option<&'static str>> {
-        if !channel.ai.enabled || channel.ai.source != AiSource::Global {
+        if !channel.ai.settings.enabled || channel.ai.settings.source != AiSource::Global {
             return Ok(None);
         }
         let row = self.ctx.store.read().await?.ai().config().await?;

@@ -35,7 +35,7 @@ const SENDER: &str = "ping";
 /// is no error: the trace says so.
 pub async fn ping(ctx: &Context, actor: &Actor, bot_id: BotId, channel_id: ChannelId) -> Result<Trace> {
     let known = Channels::new(ctx).get(actor, bot_id, channel_id).await?;
-    if known.webhook.url.is_empty() {
+    if known.webhook.settings.url.is_empty() {
         return Err(Error::invalid("url", "the channel has no webhook"));
     }
     // A new connection, so that all phases are there to be measured.

@@ -10,7 +10,7 @@ use crate::{
     access::{AppActor, AppScopes},
     id::{AppCallId, AppId, BotId, InstallationId, TraceId, UserId},
     model::{app_event::AppEventKind, handle::Handle},
-    secret::{Sealed, TokenHash},
+    secret::{Sealed, TokenHash, TokenKind},
     time::Timestamp,
     words::words,
 };
@@ -211,7 +211,7 @@ pub struct Installation {
     pub config: BTreeMap<String, String>,
     /// Whether the app receives events and its token works.
     #[api(and(
-        app_token_prefix: String = |installed: &Self| crate::apps::token_prefix(&installed.token_last4),
+        app_token_prefix: String = |installed: &Self| token_prefix(&installed.token_last4),
         "First and last characters of its token."
     ))]
     pub enabled: bool,
@@ -220,6 +220,11 @@ pub struct Installation {
     /// The last four characters of its token.
     #[api(skip)]
     pub token_last4: String,
+}
+
+/// What is shown of a token after its creation: its prefix and the last four characters.
+pub fn token_prefix(last4: &str) -> String {
+    format!("{}…{last4}", TokenKind::App.prefix())
 }
 
 /// An installation as it is stored.

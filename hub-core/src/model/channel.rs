@@ -58,12 +58,12 @@ pub struct ChannelRecord {
 }
 
 /// Settings that a channel carries as they were given.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::FromRow, hub_macros::Api)]
 #[row(table = "channels")]
 pub struct ChannelOptions {
-    /// What happens to a delivery whose plugin failed.
+    /// What happens to a delivery if a plugin fails before the request.
     pub on_plugin_error: OnPluginError,
-    /// How long a failing delivery may hold back its conversation, in seconds, at most 3600; 0 not at all.
+    /// How long a failing delivery may block its conversation, in seconds.
     #[row(number)]
     pub lane_hold_s: u32,
 }

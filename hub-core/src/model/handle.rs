@@ -58,6 +58,9 @@ fn is_separator(c: char) -> bool {
     c.is_whitespace() || ",:;，：；、".contains(c)
 }
 
+#[cfg(feature = "openapi")]
+crate::openapi::shown_as!(Handle, String, |handle| handle.as_str().to_owned());
+
 impl FromStr for Handle {
     type Err = Error;
 

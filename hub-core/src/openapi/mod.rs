@@ -1,9 +1,11 @@
 //! The records of the API as schemas of its OpenAPI document, for the server: with the feature `openapi`, a record
 //! that derives [`Api`](hub_macros::Api) implements the traits of poem-openapi.
 
+use std::ops::RangeInclusive;
+
 use poem_openapi::{
     registry::{MetaSchema, MetaSchemaRef, Registry},
-    types::{ParseError, ParseResult, ToJSON, Type},
+    types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type},
 };
 use serde_json::{Map, Value};
 
@@ -13,24 +15,32 @@ mod scalars;
 pub(crate) enum Field {
     Named {
         name: &'static str,
-        doc: &'static str,
         is_required: bool,
         schema: fn() -> MetaSchemaRef,
-        register: Register,
+        /// What the field adds to the schema of its type.
+        own: Box<MetaSchema>,
+        register: fn(&mut Registry),
     },
     /// The fields of another record.
     Flat(fn(&mut Registry) -> MetaSchema),
 }
 
-type Register = fn(&mut Registry);
-
 impl Field {
     pub(crate) fn new<T: Type>(name: &'static str, doc: &'static str) -> Self {
-        Self::Named { name, doc, is_required: T::IS_REQUIRED, schema: T::schema_ref, register: T::register }
+        let own = Box::new(MetaSchema { description: described(doc), ..MetaSchema::ANY });
+        Self::Named { name, is_required: T::IS_REQUIRED, schema: T::schema_ref, own, register: T::register }
     }
 
     pub(crate) fn flat<T: Type>() -> Self {
         Self::Flat(Registry::create_fake_schema::<T>)
+    }
+
+    /// Bounds the length of a list.
+    pub(crate) fn items(mut self, bounds: RangeInclusive<usize>) -> Self {
+        if let Self::Named { own, .. } = &mut self {
+            (own.min_items, own.max_items) = (Some(*bounds.start()), Some(*bounds.end()));
+        }
+        self
     }
 }
 
@@ -38,17 +48,16 @@ impl Field {
 pub(crate) fn object_schema(
     registry: &mut Registry,
     doc: &'static str,
-    fields: &[Field],
+    fields: Vec<Field>,
     example: Option<Value>,
 ) -> MetaSchema {
     let mut schema = MetaSchema { description: described(doc), example, ..MetaSchema::new("object") };
     for field in fields {
         match field {
-            Field::Named { name, doc, is_required, schema: of_type, register } => {
+            Field::Named { name, is_required, schema: of_type, own, register } => {
                 register(registry);
-                let own = MetaSchema { description: described(doc), ..MetaSchema::ANY };
-                schema.properties.push((name, of_type().merge(own)));
-                schema.required.extend(is_required.then_some(*name));
+                schema.properties.push((name, of_type().merge(*own)));
+                schema.required.extend(is_required.then_some(name));
             }
             Field::Flat(of_type) => {
                 let MetaSchema { properties, required, additional_properties, .. } = of_type(registry);
@@ -102,6 +111,48 @@ pub(crate) fn parsed(json: &str) -> Any {
     poem_openapi::types::Any(serde_json::from_str(json).unwrap_or_default())
 }
 
+/// A text for which empty means that there is none.
+pub(crate) fn unless_empty(text: &str) -> Option<String> {
+    Some(text.to_owned()).filter(|text| !str::is_empty(text))
+}
+
+/// The fields of an object in a request.
+pub(crate) fn fields<T: Type>(value: Option<Value>) -> Result<Map<String, Value>, ParseError<T>> {
+    match value {
+        Some(Value::Object(fields)) => Ok(fields),
+        other => Err(ParseError::expected_type(other.unwrap_or_default())),
+    }
+}
+
+/// Reads a field of an object in a request.
+pub(crate) fn read<F: ParseFromJSON, T: Type>(
+    fields: &mut Map<String, Value>,
+    name: &str,
+) -> Result<F, ParseError<T>> {
+    F::parse_from_json(fields.remove(name)).map_err(ParseError::propagate)
+}
+
+/// Checks the length of a list.
+pub(crate) fn within<F, T: Type>(
+    bounds: RangeInclusive<usize>,
+) -> impl Fn(Vec<F>) -> Result<Vec<F>, ParseError<T>> {
+    move |list| {
+        let (least, most) = (bounds.start(), bounds.end());
+        let is_within = bounds.contains(&list.len());
+        is_within
+            .then_some(list)
+            .ok_or_else(|| ParseError::custom(format!("must have {least} to {most} entries")))
+    }
+}
+
+/// Rejects the fields that are left.
+pub(crate) fn no_others<T: Type>(fields: &Map<String, Value>) -> Result<(), ParseError<T>> {
+    match fields.keys().next() {
+        Some(name) => Err(ParseError::custom(format!("unknown field `{name}`"))),
+        None => Ok(()),
+    }
+}
+
 /// The result of reading a record that is only returned.
 pub(crate) fn unread<T: Type>() -> ParseResult<T> {
     Err(ParseError::custom("is only returned"))
@@ -135,11 +186,48 @@ macro_rules! itself {
     };
 }
 
+/// A type that is returned as another one: `shown_as!(Type, Other, |value: &Type| other)`.
+macro_rules! shown_as {
+    ($type:ty, $shown:ty, $show:expr) => {
+        const _: () = {
+            use ::poem_openapi::{
+                registry::MetaSchemaRef,
+                types::{ParseFromJSON, ParseResult, ToJSON, Type},
+            };
+
+            impl Type for $type {
+                crate::openapi::itself!();
+
+                fn name() -> ::std::borrow::Cow<'static, str> {
+                    <$shown>::name()
+                }
+
+                fn schema_ref() -> MetaSchemaRef {
+                    <$shown>::schema_ref()
+                }
+            }
+
+            impl ToJSON for $type {
+                fn to_json(&self) -> Option<::serde_json::Value> {
+                    let show: fn(&Self) -> $shown = $show;
+                    show(self).to_json()
+                }
+            }
+
+            impl ParseFromJSON for $type {
+                fn parse_from_json(_: Option<::serde_json::Value>) -> ParseResult<Self> {
+                    crate::openapi::unread()
+                }
+            }
+        };
+    };
+}
+
 /// What the derive implements for a record.
 macro_rules! record {
     (
         $type:ident, $name:literal, $doc:literal, [$($field:expr),*], $example:expr,
-        |$record:ident, $object:ident| $write:block
+        |$record:ident, $object:ident| $write:block, |$value:ident| $read:block
     ) => {
         const _: () = {
             use ::poem_openapi::{
@@ -153,7 +241,7 @@ macro_rules! record {
 
                 fn register(registry: &mut Registry) {
                     registry.create_schema::<Self, _>($name.to_owned(), |registry| {
-                        crate::openapi::object_schema(registry, $doc, &[$($field),*], $example)
+                        crate::openapi::object_schema(registry, $doc, vec![$($field),*], $example)
                     });
                 }
             }
@@ -170,8 +258,8 @@ macro_rules! record {
             }
 
             impl ParseFromJSON for $type {
-                fn parse_from_json(_: Option<Value>) -> ParseResult<Self> {
-                    crate::openapi::unread()
+                fn parse_from_json($value: Option<Value>) -> ParseResult<Self> {
+                    $read
                 }
             }
         };
@@ -221,4 +309,4 @@ macro_rules! list {
     };
 }
 
-pub(crate) use {itself, list, record};
+pub(crate) use {itself, list, record, shown_as};

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use super::itself;
 use crate::{
-    access::AppScopes,
     id::{Id, Kind},
     secret::ShownOnce,
     time::Timestamp,
@@ -101,31 +100,6 @@ impl ToJSON for ShownOnce {
 }
 
 impl ParseFromJSON for ShownOnce {
-    fn parse_from_json(_: Option<Value>) -> ParseResult<Self> {
-        super::unread()
-    }
-}
-
-/// A list of words, as `words` has them.
-impl Type for AppScopes {
-    itself!();
-
-    fn name() -> Cow<'static, str> {
-        Vec::<String>::name()
-    }
-
-    fn schema_ref() -> MetaSchemaRef {
-        Vec::<String>::schema_ref()
-    }
-}
-
-impl ToJSON for AppScopes {
-    fn to_json(&self) -> Option<Value> {
-        Some(self.words().into())
-    }
-}
-
-impl ParseFromJSON for AppScopes {
     fn parse_from_json(_: Option<Value>) -> ParseResult<Self> {
         super::unread()
     }

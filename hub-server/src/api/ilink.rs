@@ -1,5 +1,6 @@
 //! Endpoints for the iLink sink of a channel, its clients, and their logins.
 
+use hub_core::channels::Channel;
 use hub_core::{
     Hub,
     channels::sinks::IlinkSettings,
@@ -9,7 +10,7 @@ use hub_core::{
 use poem::web::Data;
 use poem_openapi::{Object, OpenApi, param::Path, types::Example};
 
-use super::{Tag, channels::ChannelView};
+use super::Tag;
 use crate::{
     credentials::User,
     envelope::{ApiResult, Empty, ok},
@@ -128,8 +129,8 @@ impl IlinkApi {
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         body: Body<SetIlink>,
-    ) -> ApiResult<ChannelView> {
-        ok(hub.channels().set_ilink(&user.0, id.0, channel_id.0, body.0.into()).await?.into())
+    ) -> ApiResult<Channel> {
+        ok(hub.channels().set_ilink(&user.0, id.0, channel_id.0, body.0.into()).await?)
     }
 
     /// Lists the iLink clients of a channel

@@ -115,7 +115,9 @@ async fn a_fresh_channel_has_the_websocket_sink_on_and_nothing_else() {
     let created = world.create("orders").await;
     let channel = &created.channel;
     assert!(channel.enabled && channel.websocket.enabled && !channel.websocket.include_outbound);
-    assert!(!channel.webhook.enabled && !channel.webhook_has_secret && !channel.ai.enabled);
+    assert!(
+        !channel.webhook.settings.enabled && !channel.webhook.auth.has_secret && !channel.ai.settings.enabled
+    );
     assert_eq!(channel.filter, Filter::default());
     assert_eq!((channel.handle.as_ref(), channel.options.lane_hold_s), (None, 60));
     assert_eq!(channel.options.on_plugin_error, OnPluginError::Retry);

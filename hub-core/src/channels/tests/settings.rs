@@ -1,7 +1,9 @@
+use serde_json::json;
+
 use super::*;
 use crate::{
     delivery::channels::{ChannelRuntime, Route, RouteInput, load},
-    model::sinks::{AuthMethod, AuthUpdate, Change},
+    model::sinks::{AuthMethod, AuthUpdate, Change, Ordering, WebhookSink},
     network::MessageKind,
     secret::Secret,
     signing::SigningSecret,
@@ -68,8 +70,11 @@ async fn parts_are_replaced_one_by_one() {
 
     let channel = channels.get(&ada(), BOT, id).await.unwrap();
     assert_eq!((channel.filter, channel.websocket), (filter, websocket));
-    assert_eq!((channel.webhook.url.as_str(), channel.webhook.enabled), ("https://example.com/hook", true));
-    assert_eq!((channel.ai.model.as_str(), channel.ai.max_history), ("m", 3));
+    assert_eq!(
+        (channel.webhook.settings.url.as_str(), channel.webhook.settings.enabled),
+        ("https://example.com/hook", true)
+    );
+    assert_eq!((channel.ai.settings.model.as_str(), channel.ai.settings.max_history), ("m", 3));
     assert_eq!(
         (channel.name.as_str(), channel.options.on_plugin_error, channel.options.lane_hold_s),
         ("b", OnPluginError::Drop, 7)
@@ -87,15 +92,15 @@ async fn a_webhook_secret_is_kept_rotated_and_cleared() {
     assert_eq!(fields(world.set_webhook(id, set("whsec_not base64 at all")).await), ["auth.secret"]);
 
     let channel = world.set_webhook(id, set(FIRST)).await.unwrap();
-    assert!(channel.webhook_has_secret && channel.webhook_old_secret_expires_at.is_none());
-    assert_eq!(channel.webhook_generated_secret, None);
+    assert!(channel.webhook.auth.has_secret && channel.webhook.auth.old_secret_expires_at.is_none());
+    assert_eq!(channel.webhook.auth.secret, None);
     assert_eq!(world.secrets().await, some(FIRST, None));
     world.set_webhook(id, Change::Keep).await.unwrap();
     world.set_webhook(id, set(FIRST)).await.unwrap();
     assert_eq!(world.secrets().await, some(FIRST, None), "the same again rotates nothing");
 
     let channel = world.set_webhook(id, set(SECOND)).await.unwrap();
-    assert_eq!(channel.webhook_old_secret_expires_at, Some(world.clock.now() + OLD_SECRET_LIFE));
+    assert_eq!(channel.webhook.auth.old_secret_expires_at, Some(world.clock.now() + OLD_SECRET_LIFE));
     assert_eq!(world.secrets().await, some(SECOND, Some(FIRST)));
     let loaded_before = world.runtime().await;
     world.clock.advance(OLD_SECRET_LIFE.saturating_sub(Duration::from_millis(1)));
@@ -104,7 +109,7 @@ async fn a_webhook_secret_is_kept_rotated_and_cleared() {
     assert_eq!(world.secrets().await, some(SECOND, None));
     assert!(loaded_before.old_secret_at(world.clock.now()).is_none());
     let channel = world.channels().get(&ada(), BOT, id).await.unwrap();
-    assert_eq!(channel.webhook_old_secret_expires_at, None);
+    assert_eq!(channel.webhook.auth.old_secret_expires_at, None);
 
     world.set_webhook(id, set(FIRST)).await.unwrap();
     let mut cleared = webhook(Change::Clear);
@@ -112,7 +117,7 @@ async fn a_webhook_secret_is_kept_rotated_and_cleared() {
     assert_eq!(world.secrets().await, some(FIRST, Some(SECOND)), "a refused change changes nothing");
     cleared.auth.method = AuthMethod::None;
     let channel = world.channels().set_webhook(&ada(), BOT, id, cleared).await.unwrap();
-    assert!(!channel.webhook_has_secret && channel.webhook_old_secret_expires_at.is_none());
+    assert!(!channel.webhook.auth.has_secret && channel.webhook.auth.old_secret_expires_at.is_none());
     assert_eq!(world.secrets().await, (None, None));
 }
 
@@ -120,25 +125,25 @@ async fn a_webhook_secret_is_kept_rotated_and_cleared() {
 async fn hmac_without_a_secret_gets_a_generated_one_that_is_shown_once() {
     let world = World::new().await;
     let id = world.create("a").await.channel.id;
-    let generated = world.set_webhook(id, Change::Keep).await.unwrap().webhook_generated_secret.unwrap();
+    let generated = world.set_webhook(id, Change::Keep).await.unwrap().webhook.auth.secret.unwrap();
     assert!(generated.expose().starts_with("whsec_"), "{}", generated.expose());
     assert_eq!(world.secrets().await, some(generated.expose(), None));
     let again = world.set_webhook(id, Change::Keep).await.unwrap();
-    assert_eq!((again.webhook_has_secret, again.webhook_generated_secret), (true, None));
+    assert_eq!((again.webhook.auth.has_secret, again.webhook.auth.secret), (true, None));
     assert_eq!(world.secrets().await, some(generated.expose(), None), "what is there is kept");
     let shown = world.channels().get(&ada(), BOT, id).await.unwrap();
-    assert_eq!(shown.webhook_generated_secret, None);
+    assert_eq!(shown.webhook.auth.secret, None);
 
     let new = || NewChannel { webhook: Some(webhook(Change::Keep)), ..NewChannel::named("b") };
     let first = world.channels().create(&ada(), BOT, new(), Some("once")).await.unwrap();
-    assert!(first.channel.webhook_generated_secret.is_some());
+    assert!(first.channel.webhook.auth.secret.is_some());
     let again = world.channels().create(&ada(), BOT, new(), Some("once")).await.unwrap();
     assert_eq!(again, first, "the repeated request gets the same secret");
     let mut none = webhook(Change::Keep);
     none.auth.method = AuthMethod::None;
     let plain = NewChannel { webhook: Some(none), ..NewChannel::named("c") };
     let plain = world.channels().create(&ada(), BOT, plain, None).await.unwrap().channel;
-    assert_eq!((plain.webhook_has_secret, plain.webhook_generated_secret), (false, None));
+    assert_eq!((plain.webhook.auth.has_secret, plain.webhook.auth.secret), (false, None));
 }
 
 #[tokio::test]
@@ -156,7 +161,7 @@ async fn secrets_are_sealed_at_rest_and_never_shown() {
         ..Default::default()
     };
     let channel = world.channels().set_ai(&ada(), BOT, id, ai).await.unwrap();
-    assert!(channel.ai_has_api_key && channel.webhook_has_secret);
+    assert!(channel.ai.has_api_key && channel.webhook.auth.has_secret);
     let runtime = world.runtime().await;
     assert_eq!(runtime.ai_api_key.as_ref().map(Secret::expose), Some(key));
     let seen = [
@@ -175,7 +180,7 @@ async fn secrets_are_sealed_at_rest_and_never_shown() {
         }
     }
     let ai = AiUpdate { api_key: Change::Clear, ..Default::default() };
-    assert!(!world.channels().set_ai(&ada(), BOT, id, ai).await.unwrap().ai_has_api_key);
+    assert!(!world.channels().set_ai(&ada(), BOT, id, ai).await.unwrap().ai.has_api_key);
     assert_eq!(world.runtime().await.ai_api_key, None);
 }
 
@@ -208,9 +213,9 @@ async fn setting_a_webhook_that_switched_itself_off_starts_it_again() {
     let patch = ChannelPatch { name: Some("b".into()), ..Default::default() };
     let channel = world.channels().update(&ada(), BOT, id, patch).await.unwrap();
     assert_eq!(channel.webhook_disabled_reason.as_deref(), Some("failed for 5 days"));
-    assert!(!channel.webhook.enabled && !world.runtime().await.webhook.enabled);
+    assert!(!channel.webhook.settings.enabled && !world.runtime().await.webhook.enabled);
     let channel = world.set_webhook(id, Change::Keep).await.unwrap();
-    assert!(channel.webhook.enabled && channel.webhook_disabled_reason.is_none());
+    assert!(channel.webhook.settings.enabled && channel.webhook_disabled_reason.is_none());
     assert!(world.runtime().await.webhook.enabled);
 }
 
@@ -305,4 +310,57 @@ async fn expressions_are_compiled_off_the_async_threads() {
     held.await;
     assert_eq!(set.await.unwrap_err().code(), ErrorCode::InvalidParams);
     assert_eq!(create.await.unwrap_err().code(), ErrorCode::InvalidParams);
+}
+
+#[test]
+fn a_response_that_version_0_1_kept_for_an_idempotency_key_is_read() {
+    let kept = json!({
+        "channel": {
+            "id": "ch_01K9ZC3V5T8QK4X7M2N6P0RSWA",
+            "bot_id": "bot_01K9ZC3V5T8QK4X7M2N6P0RSWA",
+            "name": "orders",
+            "handle": null,
+            "enabled": true,
+            "api_key_prefix": "hubc_…abcd",
+            "filter": { "user_ids": [], "keywords": ["order"], "message_types": [], "match": "all" },
+            "websocket": { "enabled": true, "include_outbound": false, "allowed_origins": [] },
+            "ilink": { "enabled": false },
+            "webhook": {
+                "enabled": true, "url": "https://example.com/hook", "auth": { "method": "hmac" }, "timeout_ms": 9000,
+                "retry": { "schedule_s": [5] }, "ordering": "none", "max_concurrency": 8, "rate_limit_per_s": null,
+                "auto_reply": true,
+            },
+            "webhook_has_secret": true,
+            "webhook_generated_secret": "whsec_abc",
+            "webhook_old_secret_expires_at": null,
+            "webhook_disabled_reason": null,
+            "ai": { "enabled": true, "source": "custom", "base_url": "https://models.example/v1", "model": "small" },
+            "ai_has_api_key": true,
+            "plugins": [],
+            "stats": { "received": 1, "delivered": 2, "failed": 3, "pending": 4 },
+            "health": {
+                "failing_since": null, "last_ok_at": null, "next_attempt_at": null, "parked": 0, "dead": 0,
+            },
+            "on_plugin_error": "retry",
+            "lane_hold_s": 60,
+            "created_at": "2026-11-21T09:30:00.000Z",
+            "updated_at": "2026-11-21T09:30:00.000Z",
+        },
+        "api_key": "hubc_secret",
+    });
+    let CreatedChannel { channel, api_key } = serde_json::from_value(kept).unwrap();
+    assert_eq!((api_key.expose(), channel.filter.keywords[0].as_str()), ("hubc_secret", "order"));
+    let WebhookSink { settings, auth } = &channel.webhook;
+    assert_eq!(
+        (settings.timeout_ms, settings.ordering, settings.auth.method),
+        (9000, Ordering::None, AuthMethod::Hmac)
+    );
+    assert!(auth.has_secret && auth.settings == settings.auth && auth.old_secret_expires_at.is_none());
+    assert_eq!(auth.secret.as_ref().unwrap().expose(), "whsec_abc");
+    assert_eq!(
+        (channel.ai.settings.model.as_str(), channel.ai.has_api_key, channel.ai.warning.as_deref()),
+        ("small", true, None)
+    );
+    let kept = serde_json::to_value(CreatedChannel { channel: channel.clone(), api_key }).unwrap();
+    assert_eq!(serde_json::from_value::<CreatedChannel>(kept).unwrap().channel, channel);
 }

@@ -32,39 +32,54 @@ words! {
     }
 }
 
-/// The AI sink as stored: without the key.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The AI sink as stored: without its key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, hub_macros::Api)]
 #[serde(default)]
 pub struct AiSettings {
-    /// Whether messages are answered.
+    /// Whether a model responds to messages.
     pub enabled: bool,
-    /// Whose endpoint answers.
+    /// The endpoint that is used.
     pub source: AiSource,
-    /// Base URL of a custom endpoint, with or without `/chat/completions`; a query is kept.
+    /// Base URL of a custom endpoint.
+    #[api(with(Option<String>, crate::openapi::unless_empty))]
     pub base_url: String,
-    /// Header of the key; empty for `Authorization: Bearer`.
+    /// Header of the key; absent for `Authorization: Bearer`.
+    #[api(with(Option<String>, crate::openapi::unless_empty))]
     pub key_header: String,
-    /// Name of the model; empty for the global endpoint's default.
+    /// Name of the model; absent for the default of the global endpoint.
+    #[api(with(Option<String>, crate::openapi::unless_empty))]
     pub model: String,
     /// System prompt.
     pub system_prompt: String,
-    /// Turns of the conversation that the model is shown.
+    /// Turns of the conversation that the model receives.
     pub max_history: u32,
-    /// Longest answer in tokens; `None` for the model's default.
+    /// Maximum tokens of a response; absent for the model's default.
     pub max_tokens: Option<u32>,
-    /// Sampling temperature; `None` for the model's default.
+    /// Sampling temperature; absent for the model's default.
     pub temperature: Option<f64>,
-    /// Whether what the model thought aloud is taken out of the answer.
+    /// Whether the reasoning of the model is removed from the response.
     pub hide_thinking: bool,
-    /// Whether Markdown is taken out of the answer.
+    /// Whether Markdown is removed from the response.
     pub strip_markdown: bool,
-    /// Longest silence of the model, and longest run of a tool, in milliseconds. All that one message needs takes at most
-    /// [`MAX_TIME`](crate::ai::MAX_TIME).
+    /// Longest silence of the model, and longest run of a tool, in milliseconds.
     pub timeout_ms: u32,
-    /// Whether the model may use the tools of installed apps.
+    /// Whether the model may use tools of installed apps.
     pub tools: bool,
-    /// What the sender gets when the model fails permanently or answers nothing; empty for nothing.
+    /// Text that the sender receives if the model fails permanently or returns an empty response; absent for none.
+    #[api(with(Option<String>, crate::openapi::unless_empty))]
     pub error_reply: String,
+}
+
+/// The AI sink, without its key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, hub_macros::Api)]
+pub struct AiSink {
+    /// Its settings.
+    #[api(flatten)]
+    pub settings: AiSettings,
+    /// Whether there is a key.
+    pub has_api_key: bool,
+    /// Why the model cannot respond yet; only in the response to a change of the sink.
+    pub warning: Option<String>,
 }
 
 impl Default for AiSettings {

@@ -14,11 +14,11 @@ mod ai;
 mod ilink;
 mod webhook;
 
-pub use ai::{AiSettings, AiSource, AiUpdate};
+pub use ai::{AiSettings, AiSink, AiSource, AiUpdate};
 pub use ilink::IlinkSettings;
 pub use webhook::{
     AuthMethod, AuthSettings, AuthUpdate, DEFAULT_AUTH_HEADER, DEFAULT_SCHEDULE_S, Ordering, RetrySettings,
-    WebhookSettings, WebhookUpdate,
+    WebhookAuth, WebhookSettings, WebhookSink, WebhookUpdate,
 };
 pub(crate) use webhook::{MAX_RETRIES, MAX_WAIT_S};
 

@@ -10,8 +10,9 @@ use crate::{
     error::{Error, Problems, Result},
     model::sinks::Change,
     random::Random,
-    secret::Secret,
+    secret::{Secret, ShownOnce},
     signing,
+    time::Timestamp,
     words::words,
 };
 
@@ -47,12 +48,19 @@ words! {
 }
 
 /// Authentication as stored: without the secret.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, hub_macros::Api)]
 #[serde(default)]
 pub struct AuthSettings {
     /// The method.
+    #[api(and(
+        header_name: Option<String> = |auth: &Self| {
+            (auth.method == AuthMethod::Header).then(|| auth.header_name_or_default().to_owned())
+        },
+        "Header of the method `header`."
+    ))]
     pub method: AuthMethod,
-    /// Header of the method `header`.
+    /// Header of the method `header`; [`DEFAULT_AUTH_HEADER`] if absent.
+    #[api(skip)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header_name: Option<String>,
 }
@@ -76,11 +84,13 @@ words! {
     }
 }
 
-/// When failed deliveries are tried again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Schedule of retries.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
+#[api(name = "Retry", read)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetrySettings {
-    /// Seconds before each retry; after the last the delivery is dead.
+    /// Seconds before each retry, 1 to 20 entries; after the last one the delivery is dead.
+    #[api(items = 1..=MAX_RETRIES)]
     pub schedule_s: Vec<u32>,
 }
 
@@ -90,28 +100,54 @@ impl Default for RetrySettings {
     }
 }
 
-/// The webhook sink as stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The webhook sink as stored: without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 #[serde(default)]
 pub struct WebhookSettings {
     /// Whether messages are sent.
     pub enabled: bool,
-    /// Where to; empty until it is set.
+    /// URL; absent until it is set.
+    #[api(with(Option<String>, crate::openapi::unless_empty))]
     pub url: String,
     /// How the hub authenticates itself.
+    #[api(skip)]
     pub auth: AuthSettings,
-    /// Limit of one attempt, in milliseconds.
+    /// Timeout of one attempt in milliseconds.
     pub timeout_ms: u32,
-    /// When failed deliveries are tried again.
+    /// Schedule of retries.
     pub retry: RetrySettings,
-    /// Which deliveries wait for each other.
+    /// Order of deliveries.
     pub ordering: Ordering,
-    /// Most requests at the same time.
+    /// Maximum requests in flight.
     pub max_concurrency: u32,
-    /// Most requests per second; `None` for any number.
+    /// Maximum requests per second; absent for no limit.
     pub rate_limit_per_s: Option<u32>,
-    /// Whether a JSON answer with a text `reply` is sent to the sender.
+    /// Whether a text `reply` in a JSON response is sent to the sender.
     pub auto_reply: bool,
+}
+
+/// The webhook sink, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
+pub struct WebhookSink {
+    /// Its settings.
+    #[api(flatten)]
+    pub settings: WebhookSettings,
+    /// How the hub authenticates itself.
+    pub auth: WebhookAuth,
+}
+
+/// How the hub authenticates itself to the receiver.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
+pub struct WebhookAuth {
+    /// Method and header.
+    #[api(flatten)]
+    pub settings: AuthSettings,
+    /// Whether there is a secret.
+    pub has_secret: bool,
+    /// The generated secret, shown only in this response.
+    pub secret: Option<ShownOnce>,
+    /// Until when the previous secret signs in addition.
+    pub old_secret_expires_at: Option<Timestamp>,
 }
 
 impl Default for WebhookSettings {

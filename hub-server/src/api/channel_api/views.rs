@@ -6,7 +6,7 @@ use hub_core::{
     Error, Hub, Result,
     access::Actor,
     bots::{BotStatus, Direction, Quoted},
-    channels::log::Polled,
+    channels::{Channel, log::Polled},
     id::{BotId, ChannelId, MediaId, MessageId},
     media::{MediaView, UploadTicket},
     network::MessageItem,
@@ -18,7 +18,6 @@ use serde_json::Value;
 use super::ticket;
 use crate::{
     AppSettings,
-    api::channels::ChannelView,
     serve::websocket,
     wire::{Stored, view},
 };
@@ -156,7 +155,7 @@ pub struct ChannelStatus {
 #[derive(Debug, Object)]
 pub struct ChannelConfig {
     /// The channel.
-    pub channel: ChannelView,
+    pub channel: Channel,
     /// Connection status of the bot.
     pub bot_status: BotStatus,
     /// Limits.
@@ -201,7 +200,7 @@ pub(super) async fn config(hub: &Hub, settings: &AppSettings, client: &Actor) ->
     let limits = &hub.context().config;
     Ok(ChannelConfig {
         typing_ticket: ticket::issue(channel.id, &bot.owner_user_id),
-        channel: channel.into(),
+        channel: channel,
         bot_status: bot.status,
         limits: ChannelLimits {
             text_bytes: limits.max_text as u64,

@@ -2,7 +2,7 @@
 
 use hub_core::{
     Hub,
-    channels::{ChannelClients, Channels, RegeneratedKey, TestedFilter},
+    channels::{Channel, ChannelClients, Channels, CreatedChannel, RegeneratedKey, TestedFilter},
     delivery::{model_test::test_model, ping::ping},
     id::{BotId, ChannelId, SocketId},
 };
@@ -16,11 +16,9 @@ mod parts;
 mod requests;
 #[cfg(test)]
 mod tests;
-pub(in crate::api) mod views;
 
 pub use parts::AiSourceChoice;
 pub use requests::{CreateChannel, SetAi, SetFilter, SetWebSocket, SetWebhook, TestFilter, UpdateChannel};
-pub use views::{ChannelView, CreatedChannelView};
 
 use super::{Tag, admin::ai_config::AiTestView, traces::TraceDetail};
 use crate::{
@@ -47,7 +45,7 @@ impl ChannelsApi {
         id: Path<BotId>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<ChannelView>> {
+    ) -> ApiResult<Page<Channel>> {
         let page = page_request(&Channels::channel_list(id.0), limit.0, cursor.0.as_ref())?;
         ok(hub.channels().list(&user.0, id.0, &page).await?.into())
     }
@@ -66,9 +64,9 @@ impl ChannelsApi {
         id: Path<BotId>,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         body: Body<CreateChannel>,
-    ) -> ApiResult<CreatedChannelView> {
+    ) -> ApiResult<CreatedChannel> {
         let key = idempotency_key.0.as_deref();
-        ok(hub.channels().create(&user.0, id.0, body.0.into(), key).await?.into())
+        ok(hub.channels().create(&user.0, id.0, body.0.into(), key).await?)
     }
 
     /// Shows a channel
@@ -81,8 +79,8 @@ impl ChannelsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
-    ) -> ApiResult<ChannelView> {
-        ok(hub.channels().get(&user.0, id.0, channel_id.0).await?.into())
+    ) -> ApiResult<Channel> {
+        ok(hub.channels().get(&user.0, id.0, channel_id.0).await?)
     }
 
     /// Updates a channel
@@ -96,8 +94,8 @@ impl ChannelsApi {
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         body: Body<UpdateChannel>,
-    ) -> ApiResult<ChannelView> {
-        ok(hub.channels().update(&user.0, id.0, channel_id.0, body.0.into()).await?.into())
+    ) -> ApiResult<Channel> {
+        ok(hub.channels().update(&user.0, id.0, channel_id.0, body.0.into()).await?)
     }
 
     /// Deletes a channel
@@ -153,9 +151,9 @@ impl ChannelsApi {
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         body: Body<SetWebSocket>,
-    ) -> ApiResult<ChannelView> {
+    ) -> ApiResult<Channel> {
         let websocket = body.0.into();
-        ok(hub.channels().set_websocket(&user.0, id.0, channel_id.0, &websocket).await?.into())
+        ok(hub.channels().set_websocket(&user.0, id.0, channel_id.0, &websocket).await?)
     }
 
     /// Lists the clients of a channel
@@ -215,8 +213,8 @@ impl ChannelsApi {
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         body: Body<SetWebhook>,
-    ) -> ApiResult<ChannelView> {
-        ok(hub.channels().set_webhook(&user.0, id.0, channel_id.0, body.0.into()).await?.into())
+    ) -> ApiResult<Channel> {
+        ok(hub.channels().set_webhook(&user.0, id.0, channel_id.0, body.0.into()).await?)
     }
 
     /// Tests the webhook sink
@@ -257,12 +255,8 @@ impl ChannelsApi {
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         body: Body<SetAi>,
-    ) -> ApiResult<ChannelView> {
-        let channel = hub.channels().set_ai(&user.0, id.0, channel_id.0, body.0.into()).await?;
-        let warning = hub.channels().ai_warning(&channel).await?;
-        let mut view = ChannelView::from(channel);
-        view.ai.warning = warning.map(str::to_owned);
-        ok(view)
+    ) -> ApiResult<Channel> {
+        ok(hub.channels().set_ai(&user.0, id.0, channel_id.0, body.0.into()).await?)
     }
 
     /// Tests the AI sink
@@ -299,9 +293,9 @@ impl ChannelsApi {
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         body: Body<SetFilter>,
-    ) -> ApiResult<ChannelView> {
+    ) -> ApiResult<Channel> {
         let filter = body.0.into();
-        ok(hub.channels().set_filter(&user.0, id.0, channel_id.0, &filter).await?.into())
+        ok(hub.channels().set_filter(&user.0, id.0, channel_id.0, &filter).await?)
     }
 
     /// Tests a filter

@@ -1,7 +1,7 @@
 //! Wire types that requests and responses share.
 
 use hub_core::channels::sinks;
-use poem_openapi::{Enum, Object};
+use poem_openapi::Enum;
 
 /// The model endpoint to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
@@ -22,13 +22,4 @@ impl From<AiSourceChoice> for sinks::AiSource {
             AiSourceChoice::Custom => Self::Custom,
         }
     }
-}
-
-/// Schedule of retries.
-#[derive(Debug, Clone, Object)]
-#[oai(deny_unknown_fields)]
-pub struct Retry {
-    /// Seconds before each retry, 1 to 20 entries; after the last one the delivery is dead.
-    #[oai(validator(min_items = 1, max_items = 20))]
-    pub schedule_s: Vec<u32>,
 }

@@ -13,7 +13,7 @@ use poem_openapi::{
     types::{Example, MaybeUndefined},
 };
 
-use super::parts::{AiSourceChoice, Retry};
+use super::parts::AiSourceChoice;
 use crate::{
     api::ilink::SetIlink,
     wire::{Checked, Number, Secret, Text},
@@ -234,7 +234,7 @@ pub struct SetWebhook {
     /// Timeout of one attempt in milliseconds, at most 30000; 10000 if absent.
     pub timeout_ms: Option<Number<1, 30_000>>,
     /// Schedule of retries; after 5 s, 30 s, 2 min, 10 min, 1 h, 6 h and 24 h if absent.
-    pub retry: Option<Retry>,
+    pub retry: Option<RetrySettings>,
     /// Order of deliveries; `conversation` if absent.
     pub ordering: Option<Ordering>,
     /// Maximum requests in flight, 1 to 64; 8 if absent.
@@ -287,7 +287,7 @@ impl From<SetWebhook> for WebhookUpdate {
             url: body.url.map_or(default.url, String::from),
             auth: body.auth.map_or(default.auth, Into::into),
             timeout_ms: body.timeout_ms.map_or(default.timeout_ms, u32::from),
-            retry: body.retry.map_or(default.retry, |retry| RetrySettings { schedule_s: retry.schedule_s }),
+            retry: body.retry.unwrap_or(default.retry),
             ordering: body.ordering.map_or(default.ordering, Into::into),
             max_concurrency: body.max_concurrency.map_or(default.max_concurrency, u32::from),
             rate_limit_per_s: body.rate_limit_per_s.map(u32::from),

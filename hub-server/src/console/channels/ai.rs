@@ -46,7 +46,7 @@ async fn render(ask: &Ask, tested: Option<&AiTest>) -> Result<Answer, ApiError> 
     let warning = ask.hub.channels().ai_warning(&open.channel).await?;
     let main = html! {
         p.muted { (words.what) }
-        p { (switch(ask.words, open.channel.ai.enabled)) }
+        p { (switch(ask.words, open.channel.ai.settings.enabled)) }
         @if let Some(warning) = warning { p.warn { (words.warning) " " span lang="en" { (warning) } } }
         section data-region="test" aria-labelledby="test" {
             h2 #test { (words.test) }
@@ -88,11 +88,11 @@ fn outcome(ask: &Ask, tested: &AiTest) -> Markup {
 }
 
 fn configuration(ask: &Ask, channel: &Channel) -> Markup {
-    let (words, ai) = (&ask.words.models, &channel.ai);
+    let (words, ai) = (&ask.words.models, &channel.ai.settings);
     let form = Form::new(ask, "save");
     let fields = html! {
         (form.checkbox("enabled", words.enabled, ai.enabled))
-        (endpoint(ask.words, form, ai, channel.ai_has_api_key))
+        (endpoint(ask.words, form, ai, channel.ai.has_api_key))
         (behaviour(ask.words, form, ai))
         h3 { (words.limits) }
         (form.field(&number("timeout_ms", words.timeout, words.timeout_help, Some(ai.timeout_ms))))

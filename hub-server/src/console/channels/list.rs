@@ -25,10 +25,10 @@ use crate::{
 /// The sinks of a channel that are on.
 pub(super) fn sinks(words: &Words, channel: &Channel) -> Vec<&'static str> {
     let all = [
-        (channel.webhook.enabled, words.channels.webhook),
+        (channel.webhook.settings.enabled, words.channels.webhook),
         (channel.websocket.enabled, words.channels.websocket),
         (channel.ilink.enabled, words.channels.ilink),
-        (channel.ai.enabled, words.channels.ai),
+        (channel.ai.settings.enabled, words.channels.ai),
     ];
     all.into_iter().filter(|(is_on, _)| *is_on).map(|(_, name)| name).collect()
 }

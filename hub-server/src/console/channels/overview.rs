@@ -85,7 +85,7 @@ fn flow(ask: &Ask, open: &Open) -> Markup {
             li {
                 (words.sinks) ": "
                 @if sinks.is_empty() { (words.no_sink) } @else { (sinks.join(", ")) }
-                @if channel.webhook.enabled { p { bdi { (channel.webhook.url) } } }
+                @if channel.webhook.settings.enabled { p { bdi { (channel.webhook.settings.url) } } }
                 @if let Some(reason) = &channel.webhook_disabled_reason {
                     p.error { (ask.words.webhooks.switched_off) " " span lang="en" { (reason) } " "
                         a href={ (path) "/webhook" } { (words.webhook) } }
@@ -93,8 +93,8 @@ fn flow(ask: &Ask, open: &Open) -> Markup {
             }
             li {
                 (words.replies)
-                @if channel.webhook.enabled {
-                    p { @if channel.webhook.auto_reply { (words.auto_reply) } @else { (words.no_auto_reply) } }
+                @if channel.webhook.settings.enabled {
+                    p { @if channel.webhook.settings.auto_reply { (words.auto_reply) } @else { (words.no_auto_reply) } }
                 }
                 p { (words.reply_with_key) }
                 (code::copied(ask.words, &reply(ask)))

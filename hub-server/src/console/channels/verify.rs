@@ -58,7 +58,7 @@ pub(super) fn section(ask: &Ask, channel: &Channel) -> Markup {
     html! {
         section aria-labelledby="verify" {
             h2 #verify { (words.verify) }
-            p { @if channel.webhook.auth.method == AuthMethod::Hmac { (words.verify_help) } @else { (words.verify_none) } }
+            p { @if channel.webhook.auth.settings.method == AuthMethod::Hmac { (words.verify_help) } @else { (words.verify_none) } }
             @for (language, source) in RECIPES {
                 details { summary { (language) } (code::copied(ask.words, source.trim_end())) }
             }

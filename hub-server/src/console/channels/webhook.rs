@@ -43,8 +43,8 @@ fn render(ask: &Ask, open: &Open, tested: Option<&Markup>) -> Answer {
     let main = html! {
         p.muted { (words.what) }
         p {
-            (switch(ask.words, channel.webhook.enabled))
-            @if !channel.webhook.url.is_empty() { " " bdi { (channel.webhook.url) } }
+            (switch(ask.words, channel.webhook.settings.enabled))
+            @if !channel.webhook.settings.url.is_empty() { " " bdi { (channel.webhook.settings.url) } }
         }
         @if let Some(reason) = &channel.webhook_disabled_reason {
             p.error { (words.switched_off) " " span lang="en" { (reason) } }
@@ -67,7 +67,7 @@ fn render(ask: &Ask, open: &Open, tested: Option<&Markup>) -> Answer {
 fn test_form(ask: &Ask, channel: &Channel) -> Markup {
     let words = &ask.words.webhooks;
     html! {
-        @if channel.webhook.url.is_empty() {
+        @if channel.webhook.settings.url.is_empty() {
             p { (words.no_url) }
         } @else {
             p.muted { (words.test_help) }
@@ -78,7 +78,7 @@ fn test_form(ask: &Ask, channel: &Channel) -> Markup {
 }
 
 fn configuration(ask: &Ask, channel: &Channel) -> Markup {
-    let (words, webhook) = (&ask.words.webhooks, &channel.webhook);
+    let (words, webhook) = (&ask.words.webhooks, &channel.webhook.settings);
     let form = Form::new(ask, "save");
     let is_on = webhook.enabled || channel.webhook_disabled_reason.is_some() || webhook.url.is_empty();
     let url = Field {
@@ -101,21 +101,22 @@ fn authentication(ask: &Ask, form: Form<'_>, channel: &Channel) -> Markup {
     let (words, auth) = (&ask.words.webhooks, &channel.webhook.auth);
     let methods = AuthMethod::ALL.map(|method| (method.as_str(), (words.methods)(method)));
     // The first one that is saved has a signature, unless another method is chosen.
-    let method = if channel.webhook.url.is_empty() { AuthMethod::Hmac } else { auth.method };
-    let header = auth.header_name.clone().unwrap_or_default();
+    let method =
+        if channel.webhook.settings.url.is_empty() { AuthMethod::Hmac } else { auth.settings.method };
+    let header = auth.settings.header_name.clone().unwrap_or_default();
     let secret = Field {
         kind: "password",
         ..text("auth.secret", words.secret, Some(words.secret_help), String::new())
     };
     html! {
         h3 { (words.auth) }
-        p { @if channel.webhook_has_secret { (words.has_secret) } @else { (words.no_secret) } }
-        @if channel.webhook_old_secret_expires_at.is_some() {
-            p { (words.old_secret_until) " " (time(channel.webhook_old_secret_expires_at, "")) }
+        p { @if channel.webhook.auth.has_secret { (words.has_secret) } @else { (words.no_secret) } }
+        @if channel.webhook.auth.old_secret_expires_at.is_some() {
+            p { (words.old_secret_until) " " (time(channel.webhook.auth.old_secret_expires_at, "")) }
         }
         (form.select("auth.method", words.method, method.as_str(), &methods))
         (form.field(&text("auth.header_name", words.header_name, Some(words.header_help), header)))
-        @if channel.webhook_has_secret { (form.clear("auth.secret", words.remove_secret)) }
+        @if channel.webhook.auth.has_secret { (form.clear("auth.secret", words.remove_secret)) }
         (form.field(&secret))
     }
 }
@@ -175,7 +176,7 @@ async fn save(ask: &Ask) -> Result<Answer, ApiError> {
     let update = ask.form::<SetWebhook>()?.into();
     let (bot, channel) = (ask.id("bot")?, ask.id("channel")?);
     let saved = ask.hub.channels().set_webhook(&ask.actor, bot, channel, update).await?;
-    let Some(secret) = &saved.webhook_generated_secret else { return Ok(ask.done()) };
+    let Some(secret) = &saved.webhook.auth.secret else { return Ok(ask.done()) };
     let main = html! {
         p { strong { (words.secret_once) } }
         (code::copied(ask.words, secret.expose()))
