@@ -182,7 +182,7 @@ async fn ways_to_sign_in(ledger: &mut Ledger) {
 
 async fn providers(ledger: &mut Ledger) {
     let absent = Provider::openid("github", "http://nobody.test", "hub", Some("shh".into()));
-    let stage = Stage::configured(|config| config.providers = vec![absent]).await;
+    let stage = Box::pin(Stage::configured(|config| config.providers = vec![absent])).await;
     let mut asked = Asked::of(&stage, ledger);
     asked.with("startExternalLogin", "", &[], Value::Null, 502).await;
     asked.with("startExternalLogin", "link=true", &[], Value::Null, 401).await;

@@ -200,7 +200,7 @@ pub(super) async fn config(hub: &Hub, settings: &AppSettings, client: &Actor) ->
     let limits = &hub.context().config;
     Ok(ChannelConfig {
         typing_ticket: ticket::issue(channel.id, &bot.owner_user_id),
-        channel: channel,
+        channel,
         bot_status: bot.status,
         limits: ChannelLimits {
             text_bytes: limits.max_text as u64,
