@@ -41,6 +41,15 @@ fn every_operation_is_named_tagged_and_described() {
     }
 }
 
+/// Doc comments of records are texts of the document, where a link of rustdoc means nothing.
+#[test]
+fn no_text_has_a_link_of_rustdoc() {
+    visit(&mut document("/"), &mut |object| {
+        let text = object.get("description").and_then(Value::as_str).unwrap_or_default();
+        assert!(!text.contains("[`") && !text.contains("]("), "{text}");
+    });
+}
+
 #[test]
 fn lists_in_queries_are_known_to_the_check_of_repeated_parameters() {
     let document = document("/");

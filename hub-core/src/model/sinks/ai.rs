@@ -70,18 +70,6 @@ pub struct AiSettings {
     pub error_reply: String,
 }
 
-/// The AI sink, without its key.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, hub_macros::Api)]
-pub struct AiSink {
-    /// Its settings.
-    #[api(flatten)]
-    pub settings: AiSettings,
-    /// Whether there is a key.
-    pub has_api_key: bool,
-    /// Why the model cannot respond yet; only in the response to a change of the sink.
-    pub warning: Option<String>,
-}
-
 impl Default for AiSettings {
     fn default() -> Self {
         Self {

@@ -12,13 +12,15 @@ use crate::{
 
 mod ai;
 mod ilink;
+mod shown;
 mod webhook;
 
-pub use ai::{AiSettings, AiSink, AiSource, AiUpdate};
+pub use ai::{AiSettings, AiSource, AiUpdate};
 pub use ilink::IlinkSettings;
+pub use shown::{AiSink, WebhookAuth, WebhookSink};
 pub use webhook::{
     AuthMethod, AuthSettings, AuthUpdate, DEFAULT_AUTH_HEADER, DEFAULT_SCHEDULE_S, Ordering, RetrySettings,
-    WebhookAuth, WebhookSettings, WebhookSink, WebhookUpdate,
+    WebhookSettings, WebhookUpdate,
 };
 pub(crate) use webhook::{MAX_RETRIES, MAX_WAIT_S};
 

@@ -10,9 +10,8 @@ use crate::{
     error::{Error, Problems, Result},
     model::sinks::Change,
     random::Random,
-    secret::{Secret, ShownOnce},
+    secret::Secret,
     signing,
-    time::Timestamp,
     words::words,
 };
 
@@ -124,30 +123,6 @@ pub struct WebhookSettings {
     pub rate_limit_per_s: Option<u32>,
     /// Whether a text `reply` in a JSON response is sent to the sender.
     pub auto_reply: bool,
-}
-
-/// The webhook sink, without its secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
-pub struct WebhookSink {
-    /// Its settings.
-    #[api(flatten)]
-    pub settings: WebhookSettings,
-    /// How the hub authenticates itself.
-    pub auth: WebhookAuth,
-}
-
-/// How the hub authenticates itself to the receiver.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
-pub struct WebhookAuth {
-    /// Method and header.
-    #[api(flatten)]
-    pub settings: AuthSettings,
-    /// Whether there is a secret.
-    pub has_secret: bool,
-    /// The generated secret, shown only in this response.
-    pub secret: Option<ShownOnce>,
-    /// Until when the previous secret signs in addition.
-    pub old_secret_expires_at: Option<Timestamp>,
 }
 
 impl Default for WebhookSettings {
