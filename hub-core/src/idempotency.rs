@@ -129,8 +129,7 @@ impl fmt::Debug for Idempotent {
 
 /// Runs a write once per key; without a key it is [`Store::write`]. A write that fails leaves the key free.
 ///
-/// The answer is kept as JSON. A [`Secret`] in it is marked with
-/// `#[serde(with = "crate::idempotency::exposed")]`.
+/// The answer is kept as JSON, sealed. A secret in it is a [`ShownOnce`](crate::secret::ShownOnce).
 ///
 /// # Errors
 /// Those of the write, and `CONFLICT` when the key was used for another input.
@@ -164,42 +163,6 @@ where
     Ok(answer)
 }
 
-/// For `#[serde(with = "…")]` on a [`Secret`] of an answer: it is written out because the whole answer is
-/// sealed.
-pub mod exposed {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    use crate::secret::Secret;
-
-    /// Writes the secret as a text.
-    pub fn serialize<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(secret.expose())
-    }
-
-    /// Reads it back.
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Secret, D::Error> {
-        Secret::deserialize(deserializer)
-    }
-
-    /// The same for a secret that need not be there; the field has `#[serde(default)]` too.
-    pub mod option {
-        use super::{Deserialize, Deserializer, Secret, Serializer};
-
-        /// Writes the secret as a text.
-        pub fn serialize<S: Serializer>(secret: &Option<Secret>, serializer: S) -> Result<S::Ok, S::Error> {
-            match secret {
-                Some(secret) => serializer.serialize_some(secret.expose()),
-                None => serializer.serialize_none(),
-            }
-        }
-
-        /// Reads it back.
-        pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
-            Option::deserialize(deserializer)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{
@@ -213,13 +176,14 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::{Hub, error::ErrorCode, random::Random, store::StoreConfig, time::ManualClock};
+    use crate::{
+        Hub, error::ErrorCode, random::Random, secret::ShownOnce, store::StoreConfig, time::ManualClock,
+    };
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Made {
         n: u32,
-        #[serde(with = "exposed")]
-        key: Secret,
+        key: ShownOnce,
     }
 
     struct Calls {
@@ -252,7 +216,11 @@ mod tests {
             write_once(&ctx.store, key, move |_tx| {
                 Box::pin(async move {
                     let n = effects.fetch_add(1, Ordering::SeqCst) + 1;
-                    if fail { Err(Error::conflict("no")) } else { Ok(Made { n, key: "s3cret-value".into() }) }
+                    if fail {
+                        Err(Error::conflict("no"))
+                    } else {
+                        Ok(Made { n, key: Secret::new("s3cret-value").into() })
+                    }
                 })
             })
             .await
@@ -268,7 +236,7 @@ mod tests {
         let key = Idempotent::read(ctx, &Actor::Operator, "thing.create", &"a", Some("k"));
         let key = key.unwrap().unwrap();
         let first: Option<Made> = key.first_answer(&mut ctx.store.read().await.unwrap()).await.unwrap();
-        assert_eq!(first, Some(Made { n: 1, key: "s3cret-value".into() }));
+        assert_eq!(first, Some(Made { n: 1, key: Secret::new("s3cret-value").into() }));
 
         let other = calls.call("k", "b", false).await.unwrap_err();
         assert_eq!(other.code(), ErrorCode::Conflict);

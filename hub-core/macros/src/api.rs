@@ -21,7 +21,7 @@ pub(crate) fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
             let (described, written): (Vec<_>, Vec<_>) =
                 fields.clone().map(|field| (field.described(), field.written())).unzip();
             let read = if container.is_read {
-                let fields = fields.map(Member::read);
+                let fields = fields.map(Member::read).collect::<syn::Result<Vec<_>>>()?;
                 quote! {
                     let mut object = crate::openapi::fields(value)?;
                     let record = Self { #(#fields),* };
@@ -54,7 +54,7 @@ pub(crate) fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     })
 }
 
-/// What `#[api(…)]` says of a type.
+/// The attribute `#[api(…)]` of a type.
 struct Container {
     name: String,
     example: Option<TokenStream>,
@@ -170,10 +170,15 @@ impl<'a> Member<'a> {
     }
 
     /// The initializer of the field, from the `object` of a request.
-    fn read(&self) -> TokenStream {
+    fn read(&self) -> syn::Result<TokenStream> {
         let (ident, name) = (&self.field.ident, &self.name);
+        if self.is_flat || self.with.is_some() || !self.and.is_empty() {
+            return Err(Error::new_spanned(ident, "only plain fields can be read"));
+        }
         let items = self.items.iter();
-        quote!(#ident: crate::openapi::read(&mut object, #name)#(.and_then(crate::openapi::within(#items)))*?)
+        Ok(quote! {
+            #ident: crate::openapi::read(&mut object, #name)#(.and_then(crate::openapi::within(#items)))*?
+        })
     }
 
     /// The statements that write the field of `record` to `object`.

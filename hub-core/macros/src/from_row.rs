@@ -41,7 +41,7 @@ fn table(input: &DeriveInput) -> syn::Result<String> {
     Ok(table)
 }
 
-/// How a field is read.
+/// The initializer of a field.
 fn value(field: &Field) -> syn::Result<proc_macro2::TokenStream> {
     let ident = &field.ident;
     let column = quote!(stringify!(#ident));

@@ -16,7 +16,7 @@ use crate::{
     idempotency::{self, Idempotent},
     model::{audit::NewEntry, revocation::Revoked, user::ApiKey},
     page::{Page, PageRequest},
-    secret::{Secret, TokenHash, TokenKind, new_token, parse_token},
+    secret::{ShownOnce, TokenHash, TokenKind, new_token, parse_token},
     store::Tx,
     text,
 };
@@ -44,8 +44,7 @@ pub struct CreatedApiKey {
     /// The key.
     pub key: ApiKey,
     /// The secret.
-    #[serde(with = "idempotency::exposed")]
-    pub secret: Secret,
+    pub secret: ShownOnce,
 }
 
 impl CreatedApiKey {
@@ -113,7 +112,7 @@ impl Accounts<'_> {
             expires_at: new.expires_in_days.map(|days| now + DAY * days),
             last_used_at: None,
         };
-        Ok(CreatedApiKey { key, secret })
+        Ok(CreatedApiKey { key, secret: secret.into() })
     }
 
     /// The user's API keys, newest first, expired ones too. Cursors belong to the list

@@ -43,17 +43,6 @@ pub struct FilterVerdict {
 
 /// What a filter decides about the last messages of a bot.
 #[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
-#[api(example = {
-    "messages": [{
-        "created_at": "2026-11-21T09:30:00.000Z",
-        "excerpt": "hello",
-        "from_user_id": "ann@im.wechat",
-        "message_id": "msg_01KAJJS8P00000000000000005",
-        "passed": false,
-        "reason": "keyword",
-    }],
-    "passed": 0,
-})]
 pub struct TestedFilter {
     /// Number of messages that pass.
     pub passed: u32,
@@ -82,7 +71,7 @@ impl Channels<'_> {
         id: ChannelId,
         filter: Filter,
         last: u32,
-    ) -> Result<Vec<FilterVerdict>> {
+    ) -> Result<TestedFilter> {
         let handle = self.get(actor, bot_id, id).await?.handle;
         if !(1..=MAX_TESTED).contains(&last) {
             return Err(Error::invalid("last", format!("must be between 1 and {MAX_TESTED}")));
@@ -120,7 +109,7 @@ impl Channels<'_> {
                 let ReceivedMessage { id: message_id, from_user_id, created_at, .. } = message;
                 FilterVerdict { message_id, from_user_id, excerpt, created_at, passed, reason }
             };
-            Ok(messages.into_iter().map(verdict).collect())
+            Ok(messages.into_iter().map(verdict).collect::<Vec<_>>().into())
         };
         self.ctx.computations.run(test).await?
     }
@@ -150,7 +139,9 @@ mod tests {
         };
         let test = async |last| channels.test_filter(&ada, bot.id, channel, filter.clone(), last).await;
         let all = hub
-            .until("the messages", async || Some(test(100).await.unwrap()).filter(|all| all.len() == 4))
+            .until("the messages", async || {
+                Some(test(100).await.unwrap().messages).filter(|all| all.len() == 4)
+            })
             .await;
         let seen: Vec<_> = all.iter().map(|one| (&*one.excerpt, one.passed, &*one.reason)).collect();
         assert_eq!(
@@ -162,7 +153,8 @@ mod tests {
                 ("@shop order 41", true, "passed"),
             ]
         );
-        assert_eq!(test(2).await.unwrap(), all[..2], "the newest ones");
+        assert_eq!(test(2).await.unwrap().messages, all[..2], "the newest ones");
+        assert_eq!(test(4).await.unwrap().passed, 1);
 
         let invalid = Filter { expression: Some("content +".to_owned()), ..Filter::default() };
         let refused = channels.test_filter(&ada, bot.id, channel, invalid, 1).await.unwrap_err();

@@ -223,7 +223,7 @@ macro_rules! shown_as {
     };
 }
 
-/// What the derive implements for a record.
+/// Implements the traits for a record, for the derive.
 macro_rules! record {
     (
         $type:ident, $name:literal, $doc:literal, [$($field:expr),*], $example:expr,
@@ -266,7 +266,7 @@ macro_rules! record {
     };
 }
 
-/// What the derive implements for a list of [`words!`](crate::words).
+/// Implements the traits for a list of [`words!`](crate::words), for the derive.
 macro_rules! list {
     ($type:ident, $name:literal, $doc:literal) => {
         const _: () = {
@@ -302,7 +302,9 @@ macro_rules! list {
 
             impl ParseFromParameter for $type {
                 fn parse_from_parameter(word: &str) -> ParseResult<Self> {
-                    Self::parse(word).ok_or_else(|| ParseError::custom("Expect a valid enumeration value."))
+                    let words = || Self::ALL.map(Self::as_str).join(", ");
+                    Self::parse(word)
+                        .ok_or_else(|| ParseError::custom(format!("must be one of: {}", words())))
                 }
             }
         };

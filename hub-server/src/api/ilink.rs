@@ -150,11 +150,7 @@ impl IlinkApi {
     ) -> ApiResult<IlinkClientsView> {
         let clients = hub.gateway().clients(&user.0, id.0, channel_id.0).await?;
         let (base_url, cdn_base_url) = hub.gateway().base_urls();
-        ok(IlinkClientsView {
-            base_url: base_url.into(),
-            cdn_base_url: cdn_base_url.into(),
-            clients: clients.into_iter().collect(),
-        })
+        ok(IlinkClientsView { base_url: base_url.into(), cdn_base_url: cdn_base_url.into(), clients })
     }
 
     /// Logs an iLink client out

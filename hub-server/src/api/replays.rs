@@ -135,7 +135,7 @@ impl ReplaysApi {
     ) -> ApiResult<BulkReplay> {
         let StartReplay { trace_ids, filter, url, supersede, dry_run } = body.0;
         let selection = match (trace_ids, filter) {
-            (Some(ids), None) => ReplaySelection::Ids(ids.into_iter().collect()),
+            (Some(ids), None) => ReplaySelection::Ids(ids),
             (None, Some(filter)) => ReplaySelection::Matching(Box::new(filter.into())),
             _ => return Err(Error::invalid("trace_ids", "set either trace_ids or filter").into()),
         };

@@ -151,7 +151,7 @@ impl SimApi {
         id: Path<BotId>,
     ) -> ApiResult<SimOutbox> {
         let sent = playground(&settings)?.outbound(&hub, &user.0, id.0).await?;
-        ok(SimOutbox { messages: sent.into_iter().collect() })
+        ok(SimOutbox { messages: sent })
     }
 
     /// Shows the receiver of the demo

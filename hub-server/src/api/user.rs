@@ -221,7 +221,7 @@ impl From<CreatedApiKey> for CreatedApiKeyView {
             id: key.id,
             prefix: key.prefix(),
             name: key.name,
-            key: ShownOnce(secret),
+            key: secret,
             created_at: key.created_at,
             expires_at: key.expires_at,
         }

@@ -87,7 +87,7 @@ impl From<UserStats> for UserStatsView {
             },
             messages: MessageStats { inbound: hour.messages_in, outbound: hour.messages_out },
             bots: stats.bots.into(),
-            channels: stats.channels.into_iter().collect(),
+            channels: stats.channels,
             oldest_pending_at: stats.oldest_pending_at,
             series: stats.series.into_iter().map(minute).collect(),
         }

@@ -175,6 +175,7 @@ const NUMBERS: &[(&str, i64)] = &[
     ("size", 1001),
     ("status", 200),
     ("status_code", 200),
+    ("TestedFilter.passed", 0),
     ("text_bytes", 65_536),
     ("timeout_ms", 10_000),
     ("timestamp", 1_790_000_000),

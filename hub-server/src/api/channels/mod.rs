@@ -12,13 +12,13 @@ use poem_openapi::{
     param::{Header, Path, Query},
 };
 
-mod parts;
 mod requests;
 #[cfg(test)]
 mod tests;
 
-pub use parts::AiSourceChoice;
-pub use requests::{CreateChannel, SetAi, SetFilter, SetWebSocket, SetWebhook, TestFilter, UpdateChannel};
+pub use requests::{
+    AiSourceChoice, CreateChannel, SetAi, SetFilter, SetWebSocket, SetWebhook, TestFilter, UpdateChannel,
+};
 
 use super::{Tag, admin::ai_config::AiTestView, traces::TraceDetail};
 use crate::{
@@ -318,6 +318,6 @@ impl ChannelsApi {
     ) -> ApiResult<TestedFilter> {
         let TestFilter { filter, last } = body.0;
         let (channels, last) = (hub.channels(), last.unwrap_or(20));
-        ok(channels.test_filter(&user.0, id.0, channel_id.0, filter.into(), last).await?.into())
+        ok(channels.test_filter(&user.0, id.0, channel_id.0, filter.into(), last).await?)
     }
 }

@@ -5,15 +5,15 @@ use hub_core::channels::{
     ChannelOptions, ChannelPatch, Filter, NewChannel, OnPluginError,
     filter::Match,
     sinks::{
-        AiUpdate, AuthMethod, AuthUpdate, Change, Ordering, RetrySettings, WebSocketSettings, WebhookUpdate,
+        AiSource, AiUpdate, AuthMethod, AuthUpdate, Change, Ordering, RetrySettings, WebSocketSettings,
+        WebhookUpdate,
     },
 };
 use poem_openapi::{
-    Object,
+    Enum, Object,
     types::{Example, MaybeUndefined},
 };
 
-use super::parts::AiSourceChoice;
 use crate::{
     api::ilink::SetIlink,
     wire::{Checked, Number, Secret, Text},
@@ -302,6 +302,27 @@ impl From<SetAuth> for AuthUpdate {
             method: body.method.unwrap_or_default(),
             header_name: body.header_name.map(String::from),
             secret: change(body.secret, |secret| secret.0),
+        }
+    }
+}
+
+/// The model endpoint to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "snake_case")]
+pub enum AiSourceChoice {
+    /// The endpoint that the administrator configured, with its key.
+    Global,
+    /// Alias of `global`, for older clients.
+    Builtin,
+    /// An endpoint of the channel; never called with the administrator's key.
+    Custom,
+}
+
+impl From<AiSourceChoice> for AiSource {
+    fn from(source: AiSourceChoice) -> Self {
+        match source {
+            AiSourceChoice::Global | AiSourceChoice::Builtin => Self::Global,
+            AiSourceChoice::Custom => Self::Custom,
         }
     }
 }

@@ -87,8 +87,8 @@ impl EventsApi {
         timeout: Query<Option<u32>>,
     ) -> Result<EventStream, ApiError> {
         let query = EventQuery {
-            bots: bot_id.0.into_iter().collect(),
-            kinds: kinds.0.into_iter().collect(),
+            bots: bot_id.0,
+            kinds: kinds.0,
             after: last_event_id.0.or(after.0).map(Into::into),
             of_everyone: scope.0 == Some(EventScope::All),
         };

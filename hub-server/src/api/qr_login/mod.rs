@@ -4,7 +4,6 @@ use hub_core::{
     Error, Hub,
     accounts::{QrAsker, QrLogin},
     secret,
-    secret::ShownOnce,
 };
 use poem::{http::header, web::Data};
 use poem_openapi::{OpenApi, param::Query, payload::Response};
@@ -107,7 +106,7 @@ impl QrLoginApi {
         let (poll_secret, exchange, client) = (&poll_secret.0, &exchange.0, &sign_in.client);
         if kind.0 == Some(QrExchangeKind::ApiKey) {
             let created = accounts.exchange_qr_login_for_key(&qr_id, poll_secret, exchange, client).await?;
-            let key = QrKey { api_key: ShownOnce(created.secret) };
+            let key = QrKey { api_key: created.secret };
             return Ok(Response::new(ok(QrOutcome::Key(key))?));
         }
         let signed_in = accounts.exchange_qr_login(&qr_id, poll_secret, exchange, client).await?;

@@ -75,7 +75,7 @@ impl TracesApi {
             channel_id: channel_id.0,
             status: status.0,
             message_id: message_id.0,
-            ids: trace_ids.0.into_iter().collect(),
+            ids: trace_ids.0,
             since: since.0,
             until: until.0,
             oldest_first: order.0 == Some(Order::Oldest),

@@ -110,19 +110,14 @@ impl ListedTrace {
     pub(super) fn new(expanded: ExpandedTrace, expand: Expand) -> Self {
         let ExpandedTrace { mut trace, message } = expanded;
         let steps = std::mem::take(&mut trace.steps);
-        Self { trace, steps: expand.steps.then(|| steps.into_iter().collect()), message }
+        Self { trace, steps: expand.steps.then_some(steps), message }
     }
 }
 
 impl From<Trace> for TraceDetail {
     fn from(mut trace: Trace) -> Self {
         let steps = std::mem::take(&mut trace.steps);
-        Self {
-            next_attempt_at: trace.next_attempt_at,
-            max_attempts: trace.max_attempts,
-            trace,
-            steps: steps.into_iter().collect(),
-        }
+        Self { next_attempt_at: trace.next_attempt_at, max_attempts: trace.max_attempts, trace, steps }
     }
 }
 

@@ -165,7 +165,7 @@ async fn try_on(ask: &Ask) -> Result<Answer, ApiError> {
             }
             problems.finish().err().unwrap_or(error)
         })?;
-    Ok(render(ask, &open, Some(&tried)))
+    Ok(render(ask, &open, Some(&tried.messages)))
 }
 
 async fn save(ask: &Ask) -> Result<Answer, ApiError> {

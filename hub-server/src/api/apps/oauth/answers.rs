@@ -49,9 +49,9 @@ view! {
         /// Returned unchanged.
         pub state: Option<String>,
         /// The bot in the request.
-        pub bot: Option<Bot> = asked.bot,
+        pub bot: Option<Bot>,
         /// The bots to choose from, if the request contains none.
-        pub bots: Vec<Bot> = asked.bots.into_iter().collect(),
+        pub bots: Vec<Bot>,
         /// To be sent back with the decision.
         pub consent: String,
     }
