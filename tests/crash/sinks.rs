@@ -61,7 +61,7 @@ pub struct Sinks {
     pub address: SocketAddr,
     pub books: Arc<Mutex<Books>>,
     open: Arc<watch::Sender<bool>>,
-    held: Arc<watch::Sender<usize>>,
+    held: Arc<watch::Sender<HashSet<String>>>,
     refused: Arc<Mutex<HashSet<String>>>,
 }
 
@@ -93,11 +93,11 @@ impl Sinks {
         self.open.send_replace(true);
     }
 
-    /// Waits until so many requests are held.
-    pub async fn wait_held(&self, count: usize) {
+    /// Waits until a request to this sink is held.
+    pub async fn wait_held(&self, sink: &str) {
         let mut held = self.held.subscribe();
-        let enough = tokio::time::timeout(Duration::from_secs(60), held.wait_for(|held| *held >= count));
-        enough.await.expect("requests are held").unwrap();
+        let found = held.wait_for(|held| held.iter().any(|path| path.starts_with(sink)));
+        tokio::time::timeout(Duration::from_secs(60), found).await.expect("a request is held").unwrap();
     }
 
     /// Whether the answering sink replies to a message, and with what: once to each person. A window of ten sends has to
@@ -175,12 +175,12 @@ fn every(payload: &str, which: usize) -> bool {
 #[async_trait]
 impl LocalService for Sinks {
     async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
+        let sink = request.uri().path().trim_start_matches('/').to_owned();
         if !*self.open.borrow() {
-            self.held.send_modify(|held| *held += 1);
+            self.held.send_modify(|held| drop(held.insert(sink)));
             let _ = self.open.subscribe().wait_for(|open| *open).await;
             return Err(Cut);
         }
-        let sink = request.uri().path().trim_start_matches('/').to_owned();
         let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
         let (status, text) = if sink.starts_with(MODEL) {
             self.speak(&body)
