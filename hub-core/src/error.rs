@@ -255,6 +255,16 @@ impl Problems {
         }
     }
 
+    /// Notes the problems of a part, with `prefix.` before each field.
+    pub(crate) fn within(&mut self, prefix: &str, check: impl FnOnce(&mut Self)) {
+        let mut part = Self::default();
+        check(&mut part);
+        self.0.extend(part.0.into_iter().map(|FieldError { field, reason }| FieldError {
+            field: format!("{prefix}.{field}").into(),
+            reason,
+        }));
+    }
+
     /// `Ok` when nothing was noted.
     ///
     /// # Errors

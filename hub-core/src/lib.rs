@@ -110,6 +110,24 @@ macro_rules! failpoint {
     };
 }
 
+// The derives name this crate by its name, here and in hub-server.
+extern crate self as hub_core;
+
+/// Keeps what the derive `Api` emits only with the feature `openapi`.
+#[cfg(feature = "openapi")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! when_openapi {
+    ($($items:tt)*) => { $($items)* };
+}
+
+#[cfg(not(feature = "openapi"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! when_openapi {
+    ($($items:tt)*) => {};
+}
+
 pub mod access;
 pub mod accounts;
 pub mod admin;
@@ -142,6 +160,8 @@ pub mod gateway;
 pub mod hub;
 pub mod id;
 pub mod idempotency;
+#[doc(hidden)]
+pub mod input;
 pub mod invariants;
 pub mod local_http;
 pub mod media;
@@ -150,7 +170,8 @@ mod model;
 pub mod network;
 pub mod node;
 #[cfg(feature = "openapi")]
-mod openapi;
+#[doc(hidden)]
+pub mod openapi;
 pub mod page;
 mod password;
 mod payload;

@@ -5,35 +5,31 @@ use std::{borrow::Cow, ops::RangeInclusive};
 
 use crate::error::Problems;
 
-/// Checks a single-line text that is shown in lists: its length in characters, no control characters or line
-/// breaks, not only white space, and no direction overrides, with which one name can pass for another.
+/// Checks a single-line text that is shown in lists, by the rules of [`line_problem`].
 ///
-/// A lower bound of 0 allows the empty text. Notes at most one problem for the field.
+/// Notes at most one problem for the field.
 pub fn check_name(
     problems: &mut Problems,
     field: impl Into<Cow<'static, str>>,
     text: &str,
     length: RangeInclusive<usize>,
 ) {
-    if let Some(reason) = name_problem(text, &length) {
+    if let Some(reason) = line_problem(text, &length) {
         problems.add(field, reason);
     }
 }
 
-/// Whether a text has at most `max` characters. Counts no further.
+/// Whether a text has at most `max` characters.
 pub fn is_within(text: &str, max: usize) -> bool {
     text.chars().nth(max).is_none()
 }
 
-/// Checks a text of several lines: its length in characters, and no control characters but line breaks and tabs.
-/// The empty text passes; whether a body may be left out is the caller's question.
+/// Checks a text of several lines of at most `max` characters, by the rules of [`body_problem`].
 ///
 /// Notes at most one problem for the field.
 pub fn check_body(problems: &mut Problems, field: impl Into<Cow<'static, str>>, text: &str, max: usize) {
-    if !is_within(text, max) {
-        problems.add(field, format!("must be at most {max} characters"));
-    } else if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-        problems.add(field, "must not contain control characters");
+    if let Some(reason) = body_problem(text, &(0..=max)) {
+        problems.add(field, reason);
     }
 }
 
@@ -49,29 +45,41 @@ pub fn check_visible_ascii(
     problems.check(ok, field, format!("must be 1 to {max} visible ASCII characters"));
 }
 
-fn name_problem(text: &str, length: &RangeInclusive<usize>) -> Option<Cow<'static, str>> {
-    // Counting stops one past the end, so a hostile megabyte costs no more than a long name.
-    let (min, max) = (*length.start(), *length.end());
-    let count = text.chars().take(max.saturating_add(1)).count();
-    if count > max {
-        return Some(format!("must be at most {max} characters").into());
-    }
-    if count < min {
-        return Some(match min {
-            1 => "must not be empty".into(),
-            _ => format!("must be at least {min} characters").into(),
-        });
-    }
-    if text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
-        return Some("must be one line without control characters".into());
-    }
-    if text.chars().any(overrides_direction) {
-        return Some("must not change the direction of text".into());
-    }
-    if min > 0 && text.trim().is_empty() {
-        return Some("must not be blank".into());
-    }
-    None
+/// Says why a text does not have that many characters.
+pub fn chars_problem(text: &str, bounds: &RangeInclusive<usize>) -> Option<Cow<'static, str>> {
+    // Counting stops one past the end, so that a hostile megabyte costs no more than a long name.
+    let count = text.chars().take(bounds.end().saturating_add(1)).count();
+    (!bounds.contains(&count)).then(|| match (*bounds.start(), *bounds.end()) {
+        (1, _) if count == 0 => "must not be empty".into(),
+        (0 | 1, max) => format!("must be at most {max} characters").into(),
+        (min, usize::MAX) => format!("must be at least {min} characters").into(),
+        (min, max) if min == max => format!("must be {min} characters").into(),
+        (min, max) => format!("must be {min} to {max} characters").into(),
+    })
+}
+
+/// Says why a text is no line of that many characters: no control characters or line breaks, not only white space
+/// unless it may be empty, and no direction overrides, with which one name can pass for another.
+pub fn line_problem(text: &str, length: &RangeInclusive<usize>) -> Option<Cow<'static, str>> {
+    chars_problem(text, length).or_else(|| {
+        Some(if text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
+            "must be one line without control characters".into()
+        } else if text.chars().any(overrides_direction) {
+            "must not change the direction of text".into()
+        } else if *length.start() > 0 && text.trim().is_empty() {
+            "must not be blank".into()
+        } else {
+            return None;
+        })
+    })
+}
+
+/// Says why a text of several lines does not have that many characters, or has control characters other than line breaks
+/// and tabs.
+pub fn body_problem(text: &str, length: &RangeInclusive<usize>) -> Option<Cow<'static, str>> {
+    let has_control = || text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'));
+    chars_problem(text, length)
+        .or_else(|| has_control().then(|| "must not contain control characters".into()))
 }
 
 /// Embeddings, overrides and isolates of the bidirectional algorithm (Unicode Standard Annex 9, section 2).
@@ -125,7 +133,7 @@ mod tests {
         assert_eq!(reason(|problems| check_name(problems, "name", "", 0..=8)), None);
         assert_eq!(
             reason(|problems| check_name(problems, "name", "a", 2..=8)).as_deref(),
-            Some("must be at least 2 characters")
+            Some("must be 2 to 8 characters")
         );
     }
 

@@ -13,6 +13,7 @@ use std::{
 use hub_core::{
     Error, ErrorCode,
     error::{FieldError, Reason},
+    openapi::Api,
 };
 use poem::{
     IntoResponse, Response,
@@ -68,7 +69,7 @@ pub fn bare<T: ParseFromJSON + ToJSON + Clone>(data: T) -> Result<Json<Bare<T>>,
 pub(crate) struct OverCap;
 
 /// The data of a response without a result: `{}`.
-#[derive(Debug, Default, Object)]
+#[derive(Debug, Default, Api)]
 pub struct Empty {}
 
 /// A boolean with one possible value, so that typed clients can tell success from failure.
@@ -114,8 +115,7 @@ impl<const B: bool> ToJSON for Always<B> {
 }
 
 /// An error response.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
+#[derive(Debug, Api)]
 pub struct ErrorResponse {
     /// Always `false`.
     pub success: Always<false>,
@@ -126,8 +126,7 @@ pub struct ErrorResponse {
 }
 
 /// An error.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
+#[derive(Debug, Api)]
 pub struct ErrorBody {
     /// Stable error code.
     pub code: Code,
@@ -164,7 +163,7 @@ impl From<Reason> for ErrorReason {
 }
 
 /// An invalid field.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct ErrorDetail {
     /// Path of the field as the caller wrote it, for example `webhook.url`.
     pub field: String,

@@ -177,7 +177,7 @@ impl LocalService for Sinks {
     async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
         let sink = request.uri().path().trim_start_matches('/').to_owned();
         if !*self.open.borrow() {
-            self.held.send_modify(|held| drop(held.insert(sink)));
+            self.held.send_modify(|held| _ = held.insert(sink));
             let _ = self.open.subscribe().wait_for(|open| *open).await;
             return Err(Cut);
         }

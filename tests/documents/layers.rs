@@ -13,7 +13,7 @@ const ORDER: [(&str, &str); 3] = [
     (
         "hub-core",
         "
-        words error random time failpoints id secret openapi columns text page tasks # vocabulary
+        words error text random time failpoints id secret input openapi columns page tasks # vocabulary
         file_type file_name body_text sse private_files data_dir spans invariants
         local_http egress network sandbox ai                                # leaves: know no user, channel or SQL
         signing redact filter password qr

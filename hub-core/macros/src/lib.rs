@@ -25,19 +25,41 @@ pub fn from_row(input: TokenStream) -> TokenStream {
     from_row::expand(&input).unwrap_or_else(Error::into_compile_error).into()
 }
 
-/// Describes a record that the API returns, or a closed list of words, as a schema of the OpenAPI document; only with
-/// the feature `openapi`. The texts of the schema are the doc comments. A struct is written as JSON without the fields
-/// that are `None`; `rename` and `flatten` of serde apply.
+/// Describes a record of the API, or a closed list of words, as a schema of the OpenAPI document, and checks its bounds.
+/// The schema exists only with the feature `openapi` of hub-core. The texts of the schema are the doc comments. A struct is
+/// written as JSON without the fields that are `None`; `rename` and `flatten` of serde apply. A check of the bounds,
+/// `check_bounds`, is generated where a field has some.
 ///
-/// - `#[api(name = "…")]`: the name of the schema where it is not that of the type;
-/// - `#[api(example = { … })]`: its example, as JSON;
-/// - `#[api(read)]`: requests contain it, too; every field is read, and others are rejected;
-/// - `#[api(items = 1..=20)]` on a list: the bounds of its length;
-/// - `#[api(skip)]` on a field: not part of the schema;
-/// - `#[api(name = "…")]` on a field: its name where the record has another;
-/// - `#[api(flatten)]` on a field: its fields are those of the record, where the stored form nests them;
-/// - `#[api(with(Type, function))]` on a field: shown as what the function makes of it;
-/// - `#[api(and(name: Type = function, "text"))]` on a field: behind it, what the function makes of the record.
+/// On the type, as `#[api(…)]`:
+///
+/// - `name = "…"`: the name of the schema where it is not that of the type;
+/// - `example = { … }`: its example, as JSON;
+/// - `read`: it is part of responses and of requests, with every field;
+/// - `input`: it is part of requests only. A field may be absent if it is an `Option` or a `Change`, if it has
+///   `absent`, or if the type has serde's `default` (or `default`, where it does not derive `Deserialize`). Other
+///   fields are rejected, unless the type is `lenient`;
+/// - `set("Name", "text")`: `Set<Type>` is a request that sets the record; absent fields have their defaults;
+/// - `like = Record`: a field without a doc comment has the text of the record's field of the same name;
+/// - `checked`: the bounds are not checked when a request is read: `check_bounds` is called with the other rules.
+///
+/// On a field, as `#[api(…)]`:
+///
+/// - `skip`: not part of the schema;
+/// - `name = "…"`: its name where the record has another;
+/// - `flatten`: its fields are those of the record, where the stored form nests them;
+/// - `with(Type, function)`: shown as what the function makes of it;
+/// - `and(name: Type = function, "text")`: behind it, what the function makes of the record;
+/// - `from(Type, function)`: read as another type;
+/// - `set`: read as the `Set` of its type;
+/// - `absent = value`: its value where a request leaves it out;
+/// - `chars = 0..=200`: the number of characters of a text, or of each text of a list; `line` and `body` also
+///   check the characters, as `hub_core::text` does for one line and for several;
+/// - `range = 1..=20`: the range of a number, or of each number of a list;
+/// - `items = 1..=20`: the number of entries of a list;
+/// - `length = 0..=200`: as `chars`, for the schema alone, where another rule of the field checks it;
+/// - `properties = ..=64`: the number of entries of an object, for the schema alone;
+/// - `required`: a request has to contain it, although the type has a default;
+/// - `pattern("…", "example")`: a regular expression that the text matches and a text that does, for the schema alone.
 #[proc_macro_derive(Api, attributes(api))]
 pub fn api(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -18,7 +18,6 @@ use crate::{
     page::{Page, PageRequest},
     secret::{ShownOnce, TokenHash, TokenKind, new_token, parse_token},
     store::Tx,
-    text,
 };
 
 /// Most keys of one user, expired ones included.
@@ -29,12 +28,15 @@ pub const MAX_KEY_DAYS: u32 = 3650;
 const NOTE_EVERY: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A request for a key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A request for an API key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, hub_macros::Api)]
+#[api(name = "CreateApiKey", input, checked, example = { "expires_in_days": 90, "name": "nightly backup" })]
 pub struct NewApiKey {
-    /// What to call it, 1 to 64 characters.
+    /// Name of the key.
+    #[api(line = 1..=64)]
     pub name: String,
-    /// After how many days it ends, 1 to 3650; never when absent.
+    /// Lifetime in days; if absent, the key does not expire.
+    #[api(range = 1..=MAX_KEY_DAYS)]
     pub expires_in_days: Option<u32>,
 }
 
@@ -95,12 +97,7 @@ impl Accounts<'_> {
     /// `INVALID_PARAMS` with every invalid field.
     pub(super) fn fresh_api_key(self, new: NewApiKey) -> Result<CreatedApiKey> {
         let mut problems = Problems::default();
-        text::check_name(&mut problems, "name", &new.name, 1..=64);
-        problems.check(
-            new.expires_in_days.is_none_or(|days| (1..=MAX_KEY_DAYS).contains(&days)),
-            "expires_in_days",
-            format!("must be between 1 and {MAX_KEY_DAYS}"),
-        );
+        new.check_bounds(&mut problems);
         problems.finish()?;
         let now = self.ctx.store.now();
         let secret = new_token(TokenKind::UserKey, &self.ctx.random);

@@ -9,7 +9,6 @@ use crate::{
     password::{self, Verdict},
     secret::{Secret, TokenHash, TokenKind, new_token},
     store::accounts::Purpose,
-    text,
 };
 
 /// A change of password.
@@ -29,9 +28,7 @@ impl Accounts<'_> {
     pub async fn update_profile(&self, actor: &Actor, patch: ProfilePatch) -> Result<Me> {
         let user_id = actor.user()?.user_id;
         let mut problems = Problems::default();
-        if let Some(name) = &patch.display_name {
-            text::check_name(&mut problems, "display_name", name, 1..=64);
-        }
+        patch.check_bounds(&mut problems);
         if let Some(email) = &patch.email {
             user::check_email(&mut problems, email);
         }

@@ -17,7 +17,6 @@ use crate::{
     model::{audit::Action, sinks::Change},
     secret::{MASK, Sealer, Secret},
     store::ai::AiConfigRow,
-    text::is_within,
     time::Timestamp,
 };
 
@@ -79,19 +78,42 @@ pub struct AiConfig {
     pub updated_at: Option<Timestamp>,
 }
 
-/// What replaces the endpoint. What is left out gets its default.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields are documented where they are stored")]
+/// A new AI endpoint of the hub.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
+#[api(name = "SetAiConfig", input, default, checked, example = {
+    "api_key": "sk-example",
+    "base_url": "https://api.example.com/v1",
+    "daily_tokens": 100_000,
+    "model": "example-model",
+    "models": ["example-model-large"],
+})]
 pub struct AiConfigUpdate {
+    /// Whether channels may use it; `true` if absent.
     pub enabled: bool,
+    /// Base URL of an OpenAI-compatible service, with or without `/chat/completions`; OpenAI's if absent. It may have a
+    /// query such as `?api-version=`. A private address has to be allowed by the operator (`HUB_EGRESS_ALLOW`).
+    #[api(length = 0..=2048)]
     pub base_url: String,
+    /// Header of the key, for example `api-key`; `Authorization: Bearer` if absent or empty.
+    #[api(length = 0..=128)]
     pub key_header: String,
-    /// Left out it is kept, and so it is when its [mask](MASK) is sent back.
+    /// The key. If it is absent or begins with `***`, the stored one is kept; `null` removes it.
+    #[api(chars = 0..=MAX_KEY)]
     pub api_key: Change<Secret>,
+    /// The model of channels without one; `gpt-4o-mini` if absent.
+    #[api(line = 1..=MAX_MODEL)]
     pub model: String,
+    /// Other models that channels may use; none if absent.
+    #[api(items = ..=MAX_MODELS, line = 1..=MAX_MODEL)]
     pub models: Vec<String>,
+    /// System prompt before the prompt of the channel; none if absent.
+    #[api(chars = 0..=MAX_PROMPT)]
     pub system_prompt: String,
+    /// Maximum tokens of a response, for all channels; no limit if absent.
+    #[api(range = 1..=MAX_TOKENS)]
     pub max_tokens: Option<u32>,
+    /// Tokens per channel and day (UTC); no limit if absent.
+    #[api(range = 1..=u32::MAX)]
     pub daily_tokens: Option<u64>,
 }
 
@@ -176,40 +198,15 @@ impl AiConfigUpdate {
         let mut problems = Problems::default();
         let base_url = ai::checked_base_url(&self.base_url, egress, &mut problems);
         let key_header = ai::checked_key_header(&self.key_header, &mut problems);
-        let is_name = |name: &str| {
-            !name.is_empty() && is_within(name, MAX_MODEL) && !name.chars().any(char::is_control)
-        };
-        problems.check(
-            is_name(&self.model),
-            "model",
-            "must be 1 to 200 characters, none of them a control character",
-        );
-        let models_fit = self.models.len() <= MAX_MODELS && self.models.iter().all(|name| is_name(name));
-        problems.check(
-            models_fit,
-            "models",
-            "must be at most 100 names of 1 to 200 characters, none of them a control character",
-        );
-        problems.check(
-            is_within(&self.system_prompt, MAX_PROMPT),
-            "system_prompt",
-            "must be at most 32768 characters",
-        );
-        problems.check(
-            self.max_tokens.is_none_or(|tokens| (1..=MAX_TOKENS).contains(&tokens)),
-            "max_tokens",
-            "must be from 1 to 131072, or left out",
-        );
-        let daily = self.daily_tokens.is_none_or(|tokens| (1..=u64::from(u32::MAX)).contains(&tokens));
-        problems.check(daily, "daily_tokens", "must be from 1 to 4294967295, or left out");
+        self.check_bounds(&mut problems);
         let api_key = match self.api_key {
             Change::Set(key) if key.expose().starts_with(MASK) => Change::Keep,
             change => change,
         };
         if let Change::Set(key) = &api_key {
             let key = key.expose();
-            let visible = (1..=MAX_KEY).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic());
-            problems.check(visible, "api_key", "must be visible ASCII without spaces, at most 4096 bytes");
+            let is_visible = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
+            problems.check(is_visible, "api_key", "must be visible ASCII without spaces");
         }
         problems.finish()?;
         let settings = AiConfigSettings {

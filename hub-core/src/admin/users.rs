@@ -19,7 +19,6 @@ use crate::{
     },
     page::{Page, PageRequest},
     store::{accounts::Purpose, users::Guarded},
-    text,
     wake::Hint,
 };
 
@@ -73,9 +72,7 @@ impl Admin<'_> {
     pub async fn update_user(&self, actor: &Actor, id: UserId, patch: UserPatch) -> Result<AdminUser> {
         actor.admin()?;
         let mut problems = Problems::default();
-        if let Some(name) = &patch.display_name {
-            text::check_name(&mut problems, "display_name", name, 1..=64);
-        }
+        patch.check_bounds(&mut problems);
         problems.finish()?;
         let (now, revocation) = (self.ctx.store.now(), self.ctx.revocation(Revoked::User(id)));
         let entry = self.ctx.audit(actor, Action::UserUpdated).target(id, "").detail(patch.summary());

@@ -32,6 +32,13 @@ impl FromIterator<(String, Secret)> for AppConfig {
     }
 }
 
+#[cfg(feature = "openapi")]
+impl FromIterator<(String, crate::openapi::ConfigValue)> for AppConfig {
+    fn from_iter<I: IntoIterator<Item = (String, crate::openapi::ConfigValue)>>(entries: I) -> Self {
+        entries.into_iter().map(|(name, value)| (name, value.0)).collect()
+    }
+}
+
 impl IntoIterator for AppConfig {
     type Item = (String, Secret);
     type IntoIter = btree_map::IntoIter<String, Secret>;

@@ -9,52 +9,85 @@ use crate::{
     error::{Error, Problems, Result},
     model::app_event as subscription,
     secret::ShownOnce,
-    text,
 };
 
 /// Addresses to which authorizations of one app may lead.
 pub const MAX_REDIRECTS: usize = 10;
 /// Longest name, in characters.
 const MAX_NAME: usize = 64;
-/// Longest description, in bytes.
+/// Longest description, in characters.
 const MAX_DESCRIPTION: usize = 4096;
+/// Longest word of a list in requests, in characters; every known one is shorter.
+pub(super) const MAX_WORD: usize = 1024;
 /// Longest address, in bytes.
 const MAX_URL: usize = 2048;
 
-/// What an author gives to make an app.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+/// An app to create.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, hub_macros::Api)]
+#[api(name = "CreateApp", input, checked, example = {
+    "description": "Tells the weather.",
+    "events": ["command"],
+    "name": "Weather",
+    "redirect_uris": ["https://weather.example/oauth/callback"],
+    "scopes": ["message:read", "message:write"],
+    "slug": "weather",
+    "tools": [{
+        "command": "/weather",
+        "description": "The weather in a city",
+        "name": "weather",
+        "parameters": { "properties": { "city": { "type": "string" } }, "type": "object" },
+    }],
+    "webhook_url": "https://weather.example/hub",
+})]
 pub struct NewApp {
-    /// Name, 1 to 64 characters.
+    /// Name.
+    #[api(length = 1..=MAX_NAME)]
     pub name: String,
-    /// Short name: 3 to 40 of `a-z0-9-`; made from the name when absent.
+    /// Slug: 3 to 40 of `a-z0-9-`, unique on the hub; derived from the name if absent.
+    #[api(length = 3..=40, pattern("^[a-z0-9][a-z0-9-]*[a-z0-9]$", "weather"))]
     pub slug: Option<String>,
-    /// The rest.
+    /// The other fields.
     #[serde(flatten)]
     pub rest: AppPatch,
 }
 
-/// What an author changes about an app; what is absent stays. The empty text takes an address away.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+/// A change of an app; absent fields keep their values, and an empty text removes a URL.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, hub_macros::Api)]
+#[api(name = "UpdateApp", input, checked, example = { "description": "Tells the weather of tomorrow." })]
 pub struct AppPatch {
     /// Name.
+    #[api(line = 1..=MAX_NAME)]
     pub name: Option<String>,
-    /// What it does, at most 4 KiB.
+    /// Description.
+    #[api(body = 0..=MAX_DESCRIPTION)]
     pub description: Option<String>,
-    /// Picture.
+    /// URL of the icon.
+    #[api(length = 0..=MAX_URL)]
     pub icon_url: Option<String>,
-    /// Page about it.
+    /// URL of the homepage.
+    #[api(length = 0..=MAX_URL)]
     pub homepage: Option<String>,
-    /// Where authorizations may lead: https, or http on loopback; compared to the letter.
+    /// Redirect URIs: `https`, or `http` on loopback; compared exactly.
+    #[api(items = ..=MAX_REDIRECTS, length = 0..=MAX_URL)]
     pub redirect_uris: Option<Vec<String>>,
-    /// Where its installation begins, under the same rule.
+    /// URL at which the app starts its installation itself.
+    #[api(length = 0..=MAX_URL)]
     pub setup_url: Option<String>,
-    /// Where events go; called by the hub.
+    /// URL for events. The hub posts a challenge, which must be returned. Without a URL, events wait for a WebSocket
+    /// of the app.
+    #[api(length = 0..=MAX_URL)]
     pub webhook_url: Option<String>,
-    /// Kinds of events.
+    /// Events to receive: `message` or `message.text|image|voice|video|file`, `command`, `bot.status`,
+    /// `app.installed`, `app.uninstalled`. Messages require the scope `message:read`, `bot.status` requires
+    /// `bot:read`.
+    #[api(length = 0..=MAX_WORD)]
     pub events: Option<Vec<String>>,
-    /// Words of scopes.
+    /// Scopes that the app requests: `message:read`, `message:write`, `contact:read`, `bot:read`, `tools:write`,
+    /// `config:read`. Existing installations keep what they granted.
+    #[api(length = 0..=MAX_WORD)]
     pub scopes: Option<Vec<String>>,
     /// Tools.
+    #[api(set, items = ..=tool::MAX_TOOLS)]
     pub tools: Option<Vec<AppTool>>,
 }
 
@@ -80,15 +113,7 @@ impl AppPatch {
     /// `INVALID_PARAMS` with every bad field.
     pub(super) fn check(self, egress: &Egress) -> Result<Checked> {
         let mut problems = Problems::default();
-        if let Some(name) = &self.name {
-            text::check_name(&mut problems, "name", name, 1..=MAX_NAME);
-        }
-        text::check_body(
-            &mut problems,
-            "description",
-            self.description.as_deref().unwrap_or_default(),
-            MAX_DESCRIPTION,
-        );
+        self.check_bounds(&mut problems);
         for (field, url) in [("icon_url", &self.icon_url), ("homepage", &self.homepage)] {
             if let Some(Err(reason)) = not_empty(url.as_ref()).map(check_page) {
                 problems.add(field, reason);
@@ -99,8 +124,6 @@ impl AppPatch {
                 problems.add(format!("redirect_uris[{at}]"), reason);
             }
         }
-        let count = self.redirect_uris.as_ref().map_or(0, Vec::len);
-        problems.check(count <= MAX_REDIRECTS, "redirect_uris", format!("must be at most {MAX_REDIRECTS}"));
         if let Some(Err(reason)) = not_empty(self.setup_url.as_ref()).map(check_redirect) {
             problems.add("setup_url", reason);
         }

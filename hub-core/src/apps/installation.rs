@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 
-use super::{AppConfig, Apps, config::shown, not_found};
+use super::{AppConfig, Apps, MAX_CONFIG_ENTRIES, config::shown, draft::MAX_WORD, not_found};
 use crate::{
     access::{Actor, AppScopes, Scope},
     context::Context,
@@ -48,30 +48,44 @@ pub enum Install {
     AtTheApp(String),
 }
 
-/// A request for an installation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// An app to install on a bot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, hub_macros::Api)]
+#[api(name = "InstallApp", input, example = {
+    "app_id": "app_01KAG00000E008000000000007",
+    "scopes": ["message:read"],
+})]
 pub struct NewInstallation {
-    /// The app.
+    /// Id of the app.
     pub app_id: AppId,
-    /// Words of the scopes that it gets: those it asks for, or fewer; all of them when absent.
+    /// Granted scopes, all or some of those that the app requests; all if absent.
+    #[api(length = 0..=MAX_WORD)]
     pub scopes: Option<Vec<String>>,
-    /// How people call it; its short name when absent.
+    /// Handle on this bot, without the `@`: 2 to 32 of `a-z0-9_-`; the slug if absent.
+    #[api(length = 2..=32)]
     pub handle: Option<String>,
-    /// Its configuration; empty when absent.
+    /// Configuration of the app on this bot: texts by name, numbers and booleans are stored as text. At most 64
+    /// entries, names of 1 to 64 characters, 16 KiB in total. It is encrypted at rest; the app reads it with the scope
+    /// `config:read`.
+    #[api(from(Option<crate::openapi::ConfigValues>, AppConfig::from_iter), properties = ..=MAX_CONFIG_ENTRIES)]
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "AppConfig::serialize_hashes")]
     pub config: Option<AppConfig>,
 }
 
-/// What the bot's owner changes about an app there; what is absent stays.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// A change of an installed app; absent fields keep their values.
+#[derive(Debug, Clone, Default, PartialEq, Eq, hub_macros::Api)]
+#[api(name = "ChangeApp", input, example = { "enabled": false })]
 pub struct InstallationPatch {
-    /// How people call it.
+    /// Handle, without the `@`.
+    #[api(length = 2..=32)]
     pub handle: Option<String>,
-    /// Words of the scopes that it has from now on, of those that it asks for now.
+    /// Granted scopes.
+    #[api(length = 0..=MAX_WORD)]
     pub scopes: Option<Vec<String>>,
-    /// Whether it receives events and its token works.
+    /// Whether the app receives events and its token works.
     pub enabled: Option<bool>,
-    /// Replaces its configuration; a masked value keeps the stored value of its name.
+    /// Replaces the configuration, with the bounds of an installation. A value that begins with `***`, as the
+    /// response has it, keeps the stored value of its name.
+    #[api(from(Option<crate::openapi::ConfigValues>, AppConfig::from_iter), properties = ..=MAX_CONFIG_ENTRIES)]
     pub config: Option<AppConfig>,
 }
 

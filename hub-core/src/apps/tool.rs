@@ -23,7 +23,6 @@ const MAX_COMMAND: usize = 32;
 /// `INVALID_PARAMS` with every bad field. Compiling schemas takes a while: call it off the async threads.
 pub(super) fn checked(mut tools: Vec<AppTool>) -> Result<Vec<AppTool>> {
     let mut problems = Problems::default();
-    problems.check(tools.len() <= MAX_TOOLS, "tools", format!("must be at most {MAX_TOOLS}"));
     tools.truncate(MAX_TOOLS);
     for at in 0..tools.len() {
         let (before, tool) = tools.split_at_mut(at);

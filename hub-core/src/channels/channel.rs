@@ -10,7 +10,10 @@ use crate::{
     filter::Filter,
     id::{BotId, ChannelId},
     model::{
-        channel::{ChannelHealth, ChannelOptions, ChannelRecord, NewKey, OnPluginError, decode, encode},
+        channel::{
+            ChannelHealth, ChannelOptions, ChannelRecord, MAX_LANE_HOLD_S, NewKey, OnPluginError, decode,
+            encode,
+        },
         handle::Handle,
         sinks::{
             AiSettings, AiSink, AiUpdate, Change, IlinkSettings, WebSocketSettings, WebhookAuth,
@@ -21,14 +24,11 @@ use crate::{
     plugins::InstalledPlugin,
     random::Random,
     secret::{Secret, ShownOnce, TokenHash},
-    text,
     time::Timestamp,
 };
 
 /// Longest name of a channel, in characters.
 const MAX_NAME: usize = 64;
-/// Longest time that a failing delivery may hold back its conversation, in seconds.
-pub const MAX_LANE_HOLD_S: u32 = 3600;
 /// A channel.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, hub_macros::Api)]
 pub struct Channel {
@@ -101,27 +101,43 @@ impl ChannelStats {
     }
 }
 
-/// A channel to be made. What is not said gets its default: the WebSocket sink on, the other sinks off, no
-/// filter.
-#[derive(Debug, Clone, PartialEq)]
+/// A channel to create.
+#[derive(Debug, Clone, PartialEq, hub_macros::Api)]
+#[api(name = "CreateChannel", input, checked, like = Channel, example = {
+    "handle": "orders",
+    "name": "orders",
+    "webhook": {
+        "auth": { "method": "hmac", "secret": "a key of at least 16 bytes" },
+        "enabled": true,
+        "timeout_ms": 10000,
+        "url": "https://example.com/hook",
+    },
+})]
+#[expect(missing_docs, reason = "the other fields are those of `Channel`")]
 pub struct NewChannel {
-    /// Name for people, 1 to 64 characters.
+    #[api(line = 1..=MAX_NAME)]
     pub name: String,
-    /// Handle without the `@`.
+    /// Handle without the `@`, 2 to 32 of `a-z0-9_-`, unique per bot. With a handle, the channel receives only
+    /// messages that mention it.
+    #[api(length = 2..=32)]
     pub handle: Option<String>,
-    /// Whether it gets messages.
+    #[api(absent = true)]
     pub enabled: bool,
-    /// Which messages it gets.
+    /// Filter; all messages if absent.
+    #[api(set, absent = Filter::default())]
     pub filter: Filter,
-    /// The WebSocket sink.
+    /// The WebSocket sink; on if absent.
+    #[api(set, absent = WebSocketSettings::default())]
     pub websocket: WebSocketSettings,
-    /// The iLink sink.
+    /// The iLink sink; off if absent.
+    #[api(set, absent = IlinkSettings::default())]
     pub ilink: IlinkSettings,
-    /// The webhook sink.
+    /// The webhook sink; off if absent.
     pub webhook: Option<WebhookUpdate>,
-    /// The AI sink.
+    /// The AI sink; off if absent.
     pub ai: Option<AiUpdate>,
-    /// What it carries as given.
+    /// Settings that the channel has as they are given.
+    #[api(flatten, set)]
     pub options: ChannelOptions,
 }
 
@@ -158,9 +174,9 @@ impl NewChannel {
     /// Checks everything at once, and gives the row to store.
     pub(super) fn into_record(self, ctx: &Context, bot_id: BotId, key: &NewKey) -> Result<ChannelRecord> {
         let mut problems = Problems::default();
-        check_name(&mut problems, &self.name);
+        self.check_bounds(&mut problems);
         check_handle(&mut problems, self.handle.as_deref());
-        check_options(&mut problems, &self.options);
+        self.options.check_bounds(&mut problems);
         note(&mut problems, "filter", self.filter.compile().map(|_| ()));
         let webhook = self.webhook.as_ref().map(|webhook| webhook.validate(&ctx.egress, None));
         let webhook =
@@ -233,18 +249,25 @@ fn channel_or_older<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::
     Channel::deserialize(channel).map_err(serde::de::Error::custom)
 }
 
-/// What changes about a channel itself; what is not said stays.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// A change of a channel; absent fields keep their values.
+#[derive(Debug, Clone, PartialEq, Eq, Default, hub_macros::Api)]
+#[api(name = "UpdateChannel", input, checked, like = Channel, example = {
+    "enabled": true,
+    "handle": null,
+    "lane_hold_s": 60,
+    "name": "orders",
+    "on_plugin_error": "retry",
+})]
+#[expect(missing_docs, reason = "the other fields are those of `Channel`")]
 pub struct ChannelPatch {
-    /// Another name.
+    #[api(line = 1..=MAX_NAME)]
     pub name: Option<String>,
-    /// Another handle, or none.
+    /// Handle without the `@`, 2 to 32 of `a-z0-9_-`, unique per bot; `null` removes it.
+    #[api(length = 2..=32)]
     pub handle: Change<String>,
-    /// On or off.
     pub enabled: Option<bool>,
-    /// Another rule for failing plugins.
     pub on_plugin_error: Option<OnPluginError>,
-    /// Another hold time, in seconds.
+    #[api(range = 0..=MAX_LANE_HOLD_S)]
     pub lane_hold_s: Option<u32>,
 }
 
@@ -252,13 +275,10 @@ impl ChannelPatch {
     /// Checks everything at once.
     pub(super) fn check(&self) -> Result<()> {
         let mut problems = Problems::default();
-        if let Some(name) = &self.name {
-            check_name(&mut problems, name);
-        }
+        self.check_bounds(&mut problems);
         if let Change::Set(handle) = &self.handle {
             check_handle(&mut problems, Some(handle));
         }
-        check_options(&mut problems, &self.options(&ChannelOptions::default()));
         problems.finish()
     }
 
@@ -315,20 +335,12 @@ pub(super) fn show(
     })
 }
 
-fn check_name(problems: &mut Problems, name: &str) {
-    text::check_name(problems, "name", name, 1..=MAX_NAME);
-}
-
 fn check_handle(problems: &mut Problems, handle: Option<&str>) {
     if let Some(Err(error)) = handle.map(str::parse::<Handle>) {
         for detail in error.details() {
             problems.add(detail.field.clone(), detail.reason.clone());
         }
     }
-}
-
-fn check_options(problems: &mut Problems, options: &ChannelOptions) {
-    problems.check(options.lane_hold_s <= MAX_LANE_HOLD_S, "lane_hold_s", "must be from 0 to 3600");
 }
 
 /// Takes over the fields of a part that is not acceptable, and goes on with the part's default.

@@ -22,13 +22,13 @@ pub use crate::{
     model::{
         channel::{
             AfterChange, ChannelHealth, ChannelOptions, ChannelRecord, ChannelTotals, DEFAULT_LANE_HOLD_S,
-            NewKey, OLD_SECRET_LIFE, OnPluginError,
+            MAX_LANE_HOLD_S, NewKey, OLD_SECRET_LIFE, OnPluginError,
         },
         handle::Handle,
         sinks,
     },
 };
-pub use channel::{Channel, ChannelPatch, ChannelStats, CreatedChannel, MAX_LANE_HOLD_S, NewChannel};
+pub use channel::{Channel, ChannelPatch, ChannelStats, CreatedChannel, NewChannel};
 pub use clients::{ChannelClient, ChannelClients};
 pub use filter_test::{FilterVerdict, MAX_TESTED, TestedFilter};
 pub use keys::RegeneratedKey;

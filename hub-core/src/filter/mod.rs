@@ -36,7 +36,10 @@ words! {
 /// A filter. A list matches if one of its entries matches; an empty list is ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, hub_macros::Api)]
 #[serde(default, deny_unknown_fields)]
-#[api(name = "FilterRules", example = {
+#[api(name = "FilterRules", checked, set(
+    "SetFilter",
+    "A new filter. A list matches if one of its entries matches; an empty list is ignored."
+), example = {
     "expression": "size(content) < 500",
     "keywords": ["order"],
     "match": "all",
@@ -45,16 +48,20 @@ words! {
 })]
 pub struct Filter {
     /// Ids of senders.
+    #[api(items = ..=MAX_ENTRIES, chars = 1..=MAX_USER_ID)]
     pub user_ids: Vec<String>,
     /// Texts that the content contains, regardless of case and width of letters.
+    #[api(items = ..=MAX_ENTRIES, chars = 1..=MAX_KEYWORD)]
     pub keywords: Vec<String>,
     /// `text`, `image`, `voice`, `video`, `file`, `other`.
+    #[api(items = ..=MAX_ENTRIES, chars = 0..=64)]
     pub message_types: Vec<String>,
     /// How the lists combine.
     #[serde(rename = "match")]
     pub mode: Match,
     /// A CEL expression over the fields of the webhook payload, which must be true in addition to the lists.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[api(chars = 0..=MAX_EXPRESSION)]
     pub expression: Option<String>,
 }
 
@@ -104,21 +111,11 @@ impl Filter {
     /// `INVALID_PARAMS` naming every bad field.
     pub fn compile(&self) -> Result<CompiledFilter> {
         let mut problems = Problems::default();
-        for (field, list) in [
-            ("user_ids", &self.user_ids),
-            ("keywords", &self.keywords),
-            ("message_types", &self.message_types),
-        ] {
-            problems.check(list.len() <= MAX_ENTRIES, field, "must have at most 100 entries");
-        }
-        for (index, user_id) in self.user_ids.iter().enumerate().take(MAX_ENTRIES) {
-            let fits = !user_id.is_empty() && is_within(user_id, MAX_USER_ID);
-            problems.check(fits, format!("user_ids[{index}]"), "must be 1 to 256 characters");
-        }
+        self.check_bounds(&mut problems);
         let keywords: Vec<String> = self.keywords.iter().take(MAX_ENTRIES).map(|word| fold(word)).collect();
         for (index, word) in self.keywords.iter().enumerate().take(MAX_ENTRIES) {
-            let fits = is_within(word, MAX_KEYWORD) && !keywords[index].trim().is_empty();
-            problems.check(fits, format!("keywords[{index}]"), "must be 1 to 256 characters and not blank");
+            let is_blank = !word.is_empty() && keywords[index].trim().is_empty();
+            problems.check(!is_blank, format!("keywords[{index}]"), "must not be blank");
         }
         for (index, name) in self.message_types.iter().enumerate().take(MAX_ENTRIES) {
             problems.check(
@@ -127,7 +124,9 @@ impl Filter {
                 "must be one of text, image, voice, video, file, other",
             );
         }
-        let expression = self.expression.as_deref().map(Expression::compile).transpose();
+        // A longer one is out of its bounds.
+        let expression = self.expression.as_deref().filter(|text| is_within(text, MAX_EXPRESSION));
+        let expression = expression.map(Expression::compile).transpose();
         let expression = expression.unwrap_or_else(|reason| {
             problems.add("expression", reason);
             None

@@ -66,7 +66,7 @@ fn every_bad_field_is_named() {
     };
     assert_eq!(
         fields(&bad),
-        ["user_ids[1]", "user_ids[2]", "keywords[0]", "keywords[1]", "message_types[1]", "expression"]
+        ["user_ids[1]", "user_ids[2]", "keywords[1]", "keywords[0]", "message_types[1]", "expression"]
     );
     let long = Filter { keywords: vec!["k".into(); 101], ..Filter::default() };
     assert_eq!(fields(&long), ["keywords"]);

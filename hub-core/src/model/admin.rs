@@ -68,14 +68,17 @@ impl UserQuery {
     }
 }
 
-/// What changes about a user; what is absent stays.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// A change of a user; absent fields keep their values.
+#[derive(Debug, Clone, Default, PartialEq, Eq, hub_macros::Api)]
+#[api(name = "UpdateUser", input, checked, example = { "role": "admin" })]
 pub struct UserPatch {
-    /// Another role.
+    /// The new role.
     pub role: Option<Role>,
-    /// Switched on or off.
+    /// `disabled` revokes all sessions at once; API keys stop working and bots are paused until the user is `active`
+    /// again.
     pub status: Option<UserStatus>,
-    /// Another name to show, 1 to 64 characters.
+    /// Display name.
+    #[api(line = 1..=64)]
     pub display_name: Option<String>,
 }
 

@@ -113,17 +113,18 @@ impl App {
 }
 
 words! {
-    /// Which apps a list shows.
+    /// Kinds of apps in a list.
     #[derive(Default)]
+    #[api(name = "AppFilter")]
     pub enum AppView {
-        /// All that the caller may see: the other three together.
+        /// All apps that the caller may see.
         #[default]
         All = "all",
-        /// Their own.
+        /// The caller's own apps.
         Own = "own",
         /// Listed apps.
         Public = "public",
-        /// Those that are installed on a bot of theirs.
+        /// Apps that are installed on the caller's bots.
         Installed = "installed",
     }
 }
@@ -275,18 +276,25 @@ pub struct AppRuntime {
 
 /// A tool of an app.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, hub_macros::Api)]
+#[api(set("SetAppTool", "A tool of an app."))]
 pub struct AppTool {
-    /// Name for models.
+    /// Name for models: 1 to 64 letters, digits, `_` and `-`; unique in the app.
+    #[api(required, length = 1..=64, pattern("^[A-Za-z0-9_-]+$", "weather"))]
     pub name: String,
     /// Description.
     #[serde(default)]
+    #[api(length = 0..=1024)]
     pub description: String,
-    /// Command with which people call it, without the slash; a tool without a command is for models only.
+    /// Command with which people call it; a slash before it is removed. A tool without a command is for models only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[api(length = 0..=33)]
     pub command: Option<String>,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of its arguments: the schema of an object, at most 16 KiB, without external references.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[api(with(Option<crate::openapi::Any>, crate::openapi::any))]
+    #[api(
+        with(Option<crate::openapi::Any>, crate::openapi::any),
+        from(Option<crate::openapi::JsonObject>, crate::openapi::JsonObject::into_value),
+    )]
     pub parameters: Option<Value>,
 }
 

@@ -18,6 +18,8 @@ use crate::{
 
 /// The default of [`ChannelOptions::lane_hold_s`].
 pub const DEFAULT_LANE_HOLD_S: u32 = 60;
+/// Maximum of [`ChannelOptions::lane_hold_s`].
+pub const MAX_LANE_HOLD_S: u32 = 3600;
 
 /// How long a replaced webhook secret signs in addition to the new one.
 pub const OLD_SECRET_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
@@ -60,11 +62,13 @@ pub struct ChannelRecord {
 /// Settings that a channel carries as they were given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::FromRow, hub_macros::Api)]
 #[row(table = "channels")]
+#[api(checked, set("SetChannelOptions", ""))]
 pub struct ChannelOptions {
     /// What happens to a delivery if a plugin fails before the request.
     pub on_plugin_error: OnPluginError,
     /// How long a failing delivery may block its conversation, in seconds.
     #[row(number)]
+    #[api(range = 0..=MAX_LANE_HOLD_S)]
     pub lane_hold_s: u32,
 }
 

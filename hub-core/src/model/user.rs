@@ -43,12 +43,15 @@ words! {
     }
 }
 
-/// What changes about a user; what is absent stays.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// A change of a profile; absent fields keep their values.
+#[derive(Debug, Clone, PartialEq, Eq, Default, hub_macros::Api)]
+#[api(name = "UpdateProfile", input, checked, example = { "display_name": "Alice", "email": "alice@example.com" })]
 pub struct ProfilePatch {
-    /// Another name to show, 1 to 64 characters.
+    /// Display name.
+    #[api(line = 1..=64)]
     pub display_name: Option<String>,
-    /// Another e-mail address; the empty text removes it.
+    /// E-mail address; an empty text removes it.
+    #[api(length = 0..=254)]
     pub email: Option<String>,
 }
 

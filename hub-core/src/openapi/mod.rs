@@ -1,52 +1,248 @@
 //! The records of the API as schemas of its OpenAPI document, for the server: with the feature `openapi`, a record
-//! that derives [`Api`](hub_macros::Api) implements the traits of poem-openapi.
+//! that derives [`Api`] implements the traits of poem-openapi.
 
-use std::ops::RangeInclusive;
+use std::{
+    collections::BTreeMap,
+    ops::RangeInclusive,
+    sync::{Mutex, PoisonError},
+};
 
+pub use hub_macros::Api;
 use poem_openapi::{
     registry::{MetaSchema, MetaSchemaRef, Registry},
     types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type},
 };
 use serde_json::{Map, Value};
 
+use crate::error::Problems;
+
 mod scalars;
 
+pub use scalars::{ConfigValue, ConfigValues, JsonObject};
+
+/// A record in the request that sets it: an absent field has its default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Set<T>(pub T);
+
+/// A value of a field that a request sets.
+pub trait Settable {
+    /// The type of the field in the request.
+    type Set;
+
+    /// The value that it sets.
+    fn of_set(set: Self::Set) -> Self;
+}
+
+impl<T: Settable> Settable for Option<T> {
+    type Set = Option<T::Set>;
+
+    fn of_set(set: Self::Set) -> Self {
+        set.map(T::of_set)
+    }
+}
+
+impl<T: Settable> Settable for Vec<T> {
+    type Set = Vec<T::Set>;
+
+    fn of_set(set: Self::Set) -> Self {
+        set.into_iter().map(T::of_set).collect()
+    }
+}
+
+/// The fields of a record in an object of a request.
+pub trait Fields: Type {
+    /// Removes them from the object.
+    ///
+    /// # Errors
+    /// A field that is missing or has another type.
+    fn take(object: &mut Map<String, Value>) -> ParseResult<Self>
+    where
+        Self: Sized;
+}
+
 /// A field of a schema.
-pub(crate) enum Field {
-    Named {
-        name: &'static str,
-        is_required: bool,
-        schema: fn() -> MetaSchemaRef,
-        /// What the field adds to the schema of its type.
-        own: Box<MetaSchema>,
-        register: fn(&mut Registry),
-    },
+#[derive(Debug)]
+#[must_use]
+pub enum Field {
+    /// A field of the record.
+    Named(Box<Named>),
     /// The fields of another record.
     Flat(fn(&mut Registry) -> MetaSchema),
 }
 
+/// A field with its schema.
+#[derive(Debug)]
+pub struct Named {
+    name: &'static str,
+    is_required: bool,
+    schema: MetaSchemaRef,
+    doc: &'static str,
+    register: fn(&mut Registry),
+    /// The record of which a field of the same name has the text.
+    like: Option<fn(&mut Registry) -> MetaSchema>,
+    /// The value of the field where a request leaves it out.
+    absent: Option<Value>,
+}
+
 impl Field {
-    pub(crate) fn new<T: Type>(name: &'static str, doc: &'static str) -> Self {
-        let own = Box::new(MetaSchema { description: described(doc), ..MetaSchema::ANY });
-        Self::Named { name, is_required: T::IS_REQUIRED, schema: T::schema_ref, own, register: T::register }
+    /// A field of this type.
+    pub fn new<T: Type>(name: &'static str, doc: &'static str) -> Self {
+        Self::Named(Box::new(Named {
+            name,
+            is_required: T::IS_REQUIRED,
+            schema: T::schema_ref(),
+            doc,
+            register: T::register,
+            like: None,
+            absent: None,
+        }))
     }
 
-    pub(crate) fn flat<T: Type>() -> Self {
+    /// The fields of a record in place of one.
+    pub fn flat<T: Type>() -> Self {
         Self::Flat(Registry::create_fake_schema::<T>)
     }
 
-    /// Bounds the length of a list.
-    pub(crate) fn items(mut self, bounds: RangeInclusive<usize>) -> Self {
-        if let Self::Named { own, .. } = &mut self {
-            (own.min_items, own.max_items) = (Some(*bounds.start()), Some(*bounds.end()));
+    fn with(mut self, change: impl FnOnce(&mut Named)) -> Self {
+        if let Self::Named(named) = &mut self {
+            change(named);
         }
         self
     }
+
+    fn bounded(self, bounds: MetaSchema) -> Self {
+        self.with(|named| {
+            named.schema = bound_each(std::mem::replace(&mut named.schema, any_schema()), bounds);
+        })
+    }
+
+    /// Bounds the number of entries of a list.
+    pub fn items(self, bounds: RangeInclusive<usize>) -> Self {
+        let (min_items, max_items) = lengths(&bounds);
+        let bounds = MetaSchema { min_items, max_items, ..MetaSchema::ANY };
+        self.with(|named| {
+            named.schema = std::mem::replace(&mut named.schema, any_schema()).merge(bounds);
+        })
+    }
+
+    /// Bounds the number of characters of a text, or of each of a list.
+    pub fn chars(self, bounds: RangeInclusive<usize>) -> Self {
+        let (min_length, max_length) = lengths(&bounds);
+        self.bounded(MetaSchema { min_length, max_length, ..MetaSchema::ANY })
+    }
+
+    /// Bounds a number, or each of a list.
+    pub fn range(self, bounds: RangeInclusive<f64>) -> Self {
+        let (minimum, maximum) = (Some(*bounds.start()), Some(*bounds.end()));
+        let [minimum, maximum] = [minimum, maximum].map(|bound| bound.filter(|bound| bound.is_finite()));
+        self.bounded(MetaSchema { minimum, maximum, ..MetaSchema::ANY })
+    }
+
+    /// Bounds the number of entries of an object.
+    pub fn properties(self, bounds: RangeInclusive<usize>) -> Self {
+        let (min_properties, max_properties) = lengths(&bounds);
+        self.bounded(MetaSchema { min_properties, max_properties, ..MetaSchema::ANY })
+    }
+
+    /// Restricts the characters of a text, with an example of one.
+    pub fn pattern(self, pattern: &str, example: &'static str) -> Self {
+        let (pattern, example) = (Some(pattern.to_owned()), Some(example.into()));
+        self.bounded(MetaSchema { pattern, example, ..MetaSchema::ANY })
+    }
+
+    /// Says whether a request has to contain it.
+    pub fn required(self, is_required: bool) -> Self {
+        self.with(|named| {
+            named.is_required = is_required;
+        })
+    }
+
+    /// Takes the text of the record's field of the same name, unless the field has one.
+    pub fn like<T: Type>(self) -> Self {
+        self.with(|named| {
+            named.like = Some(Registry::create_fake_schema::<T>);
+        })
+    }
+
+    /// Names the value of the field where a request leaves it out.
+    pub fn absent(self, value: impl ToJSON) -> Self {
+        self.with(|named| {
+            named.absent = value.to_json();
+        })
+    }
+}
+
+impl Named {
+    /// The text of the field, of the record `record`.
+    fn text(&self, record: &'static str) -> &'static str {
+        /// Texts that are composed: each is kept once.
+        static COMPOSED: Mutex<BTreeMap<(&str, &str), &str>> = Mutex::new(BTreeMap::new());
+
+        if self.like.is_none() && self.absent.is_none() {
+            return self.doc;
+        }
+        let mut composed = COMPOSED.lock().unwrap_or_else(PoisonError::into_inner);
+        composed.entry((record, self.name)).or_insert_with(|| {
+            let of_record = || self.like.and_then(|schema| text_of(schema, self.name));
+            let text =
+                Some(self.doc).filter(|doc| !str::is_empty(doc)).or_else(of_record).unwrap_or_default();
+            self.absent.as_ref().and_then(shown).map_or(text, |value| with_default(text, &value).leak())
+        })
+    }
+}
+
+/// The text of a field of another record.
+fn text_of(schema: fn(&mut Registry) -> MetaSchema, field: &str) -> Option<&'static str> {
+    let schema = schema(&mut Registry::new());
+    let (_, field) = schema.properties.into_iter().find(|(name, _)| *name == field)?;
+    match field {
+        MetaSchemaRef::Inline(schema) => schema.description,
+        MetaSchemaRef::Reference(_) => None,
+    }
+}
+
+/// A default as texts name it.
+fn shown(value: &Value) -> Option<String> {
+    match value {
+        Value::Bool(value) => Some(format!("`{value}`")),
+        Value::Number(value) => Some(value.to_string()),
+        Value::String(value) if !str::is_empty(value) => Some(format!("`{value}`")),
+        _ => None,
+    }
+}
+
+/// Adds the default to the first sentence of a text.
+fn with_default(text: &str, value: &str) -> String {
+    let first = text.find(". ").unwrap_or_else(|| text.trim_end_matches('.').len());
+    let (first, rest) = text.split_at(first);
+    format!("{first}; {value} if absent{rest}")
+}
+
+fn any_schema() -> MetaSchemaRef {
+    MetaSchemaRef::Inline(Box::new(MetaSchema::ANY))
+}
+
+/// Bounds a value, or each of a list.
+fn bound_each(schema: MetaSchemaRef, bounds: MetaSchema) -> MetaSchemaRef {
+    match schema {
+        MetaSchemaRef::Inline(mut schema) if schema.ty == "array" => {
+            schema.items = schema.items.map(|items| Box::new(bound_each(*items, bounds)));
+            MetaSchemaRef::Inline(schema)
+        }
+        schema => schema.merge(bounds),
+    }
+}
+
+/// The least and the greatest length, where they say something.
+fn lengths(bounds: &RangeInclusive<usize>) -> (Option<usize>, Option<usize>) {
+    let (min, max) = (*bounds.start(), *bounds.end());
+    (Some(min).filter(|min| *min > 0), Some(max).filter(|max| *max < usize::MAX))
 }
 
 /// The schema of a record.
-pub(crate) fn object_schema(
+pub fn object_schema(
     registry: &mut Registry,
+    name: &'static str,
     doc: &'static str,
     fields: Vec<Field>,
     example: Option<Value>,
@@ -54,14 +250,17 @@ pub(crate) fn object_schema(
     let mut schema = MetaSchema { description: described(doc), example, ..MetaSchema::new("object") };
     for field in fields {
         match field {
-            Field::Named { name, is_required, schema: of_type, own, register } => {
-                register(registry);
-                schema.properties.push((name, of_type().merge(*own)));
-                schema.required.extend(is_required.then_some(name));
+            Field::Named(field) => {
+                (field.register)(registry);
+                let own = MetaSchema { description: described(field.text(name)), ..MetaSchema::ANY };
+                schema.required.extend(field.is_required.then_some(field.name));
+                schema.properties.push((field.name, field.schema.merge(own)));
             }
             Field::Flat(of_type) => {
                 let MetaSchema { properties, required, additional_properties, .. } = of_type(registry);
-                schema.properties.extend(properties);
+                let own = |name: &str| schema.properties.iter().any(|(own, _)| *own == name);
+                let others: Vec<_> = properties.into_iter().filter(|(name, _)| !own(name)).collect();
+                schema.properties.extend(others);
                 schema.required.extend(required);
                 schema.additional_properties = additional_properties;
             }
@@ -81,14 +280,14 @@ fn described(doc: &'static str) -> Option<&'static str> {
 }
 
 /// Adds a field to a record's JSON; one that is absent is left out.
-pub(crate) fn write(object: &mut Map<String, Value>, name: &str, value: &impl ToJSON) {
+pub fn write(object: &mut Map<String, Value>, name: &str, value: &impl ToJSON) {
     if let Some(value) = value.to_json().filter(|_| !value.is_none()) {
         object.insert(name.to_owned(), value);
     }
 }
 
 /// Adds the fields of another record.
-pub(crate) fn write_all(object: &mut Map<String, Value>, record: &impl ToJSON) {
+pub fn write_all(object: &mut Map<String, Value>, record: &impl ToJSON) {
     if let Some(Value::Object(fields)) = record.to_json() {
         object.extend(fields);
     }
@@ -116,8 +315,11 @@ pub(crate) fn unless_empty(text: &str) -> Option<String> {
     Some(text.to_owned()).filter(|text| !str::is_empty(text))
 }
 
-/// The fields of an object in a request.
-pub(crate) fn fields<T: Type>(value: Option<Value>) -> Result<Map<String, Value>, ParseError<T>> {
+/// An object in a request.
+///
+/// # Errors
+/// When it is another value.
+pub fn object<T: Type>(value: Option<Value>) -> Result<Map<String, Value>, ParseError<T>> {
     match value {
         Some(Value::Object(fields)) => Ok(fields),
         other => Err(ParseError::expected_type(other.unwrap_or_default())),
@@ -125,28 +327,47 @@ pub(crate) fn fields<T: Type>(value: Option<Value>) -> Result<Map<String, Value>
 }
 
 /// Reads a field of an object in a request.
-pub(crate) fn read<F: ParseFromJSON, T: Type>(
+///
+/// # Errors
+/// When it is missing or has another type.
+pub fn read<F: ParseFromJSON, T: Type>(
     fields: &mut Map<String, Value>,
     name: &str,
 ) -> Result<F, ParseError<T>> {
     F::parse_from_json(fields.remove(name)).map_err(ParseError::propagate)
 }
 
-/// Checks the length of a list.
-pub(crate) fn within<F, T: Type>(
-    bounds: RangeInclusive<usize>,
-) -> impl Fn(Vec<F>) -> Result<Vec<F>, ParseError<T>> {
-    move |list| {
-        let (least, most) = (bounds.start(), bounds.end());
-        let is_within = bounds.contains(&list.len());
-        is_within
-            .then_some(list)
-            .ok_or_else(|| ParseError::custom(format!("must have {least} to {most} entries")))
+/// Rejects a field that is another value than a text or a list of texts: poem-openapi reads numbers as texts.
+///
+/// # Errors
+/// When it is one.
+pub fn only_texts<T: Type>(fields: &Map<String, Value>, name: &str) -> Result<(), ParseError<T>> {
+    fn is_text(value: &Value) -> bool {
+        value.is_string() || value.is_null()
     }
+    let is_fine = match fields.get(name) {
+        Some(Value::Array(items)) => items.iter().all(Value::is_string),
+        Some(value) => is_text(value),
+        None => true,
+    };
+    is_fine.then_some(()).ok_or_else(|| ParseError::custom(format!("{name} must be a text")))
+}
+
+/// Checks the bounds of a record.
+///
+/// # Errors
+/// The first field that is out of them.
+pub fn bounded<T: Type>(check: impl FnOnce(&mut Problems)) -> Result<(), ParseError<T>> {
+    let mut problems = Problems::default();
+    check(&mut problems);
+    problems.finish().map_err(|error| ParseError::custom(error.message()))
 }
 
 /// Rejects the fields that are left.
-pub(crate) fn no_others<T: Type>(fields: &Map<String, Value>) -> Result<(), ParseError<T>> {
+///
+/// # Errors
+/// The first of them.
+pub fn no_others<T: Type>(fields: &Map<String, Value>) -> Result<(), ParseError<T>> {
     match fields.keys().next() {
         Some(name) => Err(ParseError::custom(format!("unknown field `{name}`"))),
         None => Ok(()),
@@ -154,12 +375,17 @@ pub(crate) fn no_others<T: Type>(fields: &Map<String, Value>) -> Result<(), Pars
 }
 
 /// The result of reading a record that is only returned.
-pub(crate) fn unread<T: Type>() -> ParseResult<T> {
+///
+/// # Errors
+/// Always.
+pub fn unread<T: Type>() -> ParseResult<T> {
     Err(ParseError::custom("is only returned"))
 }
 
-/// The parts of `Type` that are the same for every type of hub-core.
-macro_rules! itself {
+/// The parts of `Type` that are the same for every type that is read and written as itself.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! openapi_itself {
     () => {
         const IS_REQUIRED: bool = true;
         type RawValueType = Self;
@@ -174,7 +400,7 @@ macro_rules! itself {
         }
     };
     ($name:literal) => {
-        crate::openapi::itself!();
+        $crate::openapi::itself!();
 
         fn name() -> std::borrow::Cow<'static, str> {
             $name.into()
@@ -196,7 +422,7 @@ macro_rules! shown_as {
             };
 
             impl Type for $type {
-                crate::openapi::itself!();
+                $crate::openapi::itself!();
 
                 fn name() -> ::std::borrow::Cow<'static, str> {
                     <$shown>::name()
@@ -223,49 +449,6 @@ macro_rules! shown_as {
     };
 }
 
-/// Implements the traits for a record, for the derive.
-macro_rules! record {
-    (
-        $type:ident, $name:literal, $doc:literal, [$($field:expr),*], $example:expr,
-        |$record:ident, $object:ident| $write:block, |$value:ident| $read:block
-    ) => {
-        const _: () = {
-            use ::poem_openapi::{
-                registry::Registry,
-                types::{IsObjectType, ParseFromJSON, ParseResult, ToJSON, Type},
-            };
-            use ::serde_json::{Map, Value};
-
-            impl Type for $type {
-                crate::openapi::itself!($name);
-
-                fn register(registry: &mut Registry) {
-                    registry.create_schema::<Self, _>($name.to_owned(), |registry| {
-                        crate::openapi::object_schema(registry, $doc, vec![$($field),*], $example)
-                    });
-                }
-            }
-
-            impl IsObjectType for $type {}
-
-            impl ToJSON for $type {
-                fn to_json(&self) -> Option<Value> {
-                    let ($record, mut object) = (self, Map::new());
-                    let $object = &mut object;
-                    $write
-                    Some(Value::Object(object))
-                }
-            }
-
-            impl ParseFromJSON for $type {
-                fn parse_from_json($value: Option<Value>) -> ParseResult<Self> {
-                    $read
-                }
-            }
-        };
-    };
-}
-
 /// Implements the traits for a list of [`words!`](crate::words), for the derive.
 macro_rules! list {
     ($type:ident, $name:literal, $doc:literal) => {
@@ -277,7 +460,7 @@ macro_rules! list {
             use ::serde_json::Value;
 
             impl Type for $type {
-                crate::openapi::itself!($name);
+                $crate::openapi::itself!($name);
 
                 fn register(registry: &mut Registry) {
                     registry.create_schema::<Self, _>($name.to_owned(), |_| {
@@ -311,4 +494,5 @@ macro_rules! list {
     };
 }
 
-pub(crate) use {itself, list, record, shown_as};
+pub use crate::openapi_itself as itself;
+pub(crate) use {list, shown_as};

@@ -21,25 +21,33 @@ use crate::{
 /// Plugins one channel may have: each of them may take its time for every message.
 pub const MAX_INSTALLED: usize = 16;
 
-/// What to install.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A plugin to install.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
+#[api(name = "InstallPlugin", input, example = {
+    "plugin_id": "plg_01KAG00000E008000000000005",
+    "version": "1.2.0",
+})]
 pub struct NewInstallation {
-    /// The plugin.
+    /// Id of the plugin.
     pub plugin_id: PluginId,
-    /// Name or id of the version; the newest that the caller may run when left out.
+    /// Name or id of the version; the newest one that the caller may run if absent.
+    #[api(length = 1..=64)]
     pub version: Option<String>,
-    /// Place in the order, from 0; at the end when left out.
+    /// Position in the order, from 0; at the end if absent.
     pub position: Option<u32>,
 }
 
-/// What changes about an installed plugin; what is not said stays.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// A change of an installed plugin; absent fields keep their values.
+// A plugin that the hub itself stopped runs again when it is enabled, or moved to a version.
+#[derive(Debug, Clone, PartialEq, Eq, Default, hub_macros::Api)]
+#[api(name = "ChangeInstallation", input, example = { "enabled": true, "position": 0 })]
 pub struct InstallationPatch {
     /// Name or id of another version.
+    #[api(length = 1..=64)]
     pub version: Option<String>,
-    /// Another place in the order.
+    /// New position in the order, from 0.
     pub position: Option<u32>,
-    /// On or off. What the hub itself stopped runs again when it is switched on, or moved to a version.
+    /// Whether it is enabled.
     pub enabled: Option<bool>,
 }
 

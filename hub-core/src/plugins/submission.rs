@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization;
 
 use super::{
     Plugin, Plugins, VersionState,
-    manifest::{self, Manifest},
+    manifest::{self, MAX_SOURCE, Manifest},
     permission::Permissions,
 };
 use crate::{
@@ -24,7 +24,6 @@ use crate::{
         fault::is_constraint,
         plugins::{NewPlugin, NewVersion},
     },
-    text,
 };
 
 /// Plugins one user may have.
@@ -32,17 +31,25 @@ pub const MAX_PLUGINS: u32 = 100;
 /// Versions of a plugin that are over and run nowhere: as many are remembered.
 const MAX_OBSOLETE: u32 = 20;
 
-/// A source and what the form says about it. What is left out is what the metadata block says; what is said must not
-/// contradict it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+/// A source and its description. Name, description and version default to the metadata block and must not contradict
+/// it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, hub_macros::Api)]
+#[api(name = "SubmitPlugin", input, checked, example = {
+    "script": "// ==UserScript==\n// @name tagger\n// @version 1.2.0\n// @match text\n\
+               // ==/UserScript==\nfunction onRequest(ctx) { ctx.req.headers['X-Kind'] = 'order'; }\n",
+})]
 pub struct Submission {
-    /// Name.
+    /// Name; it belongs to its first author.
+    #[api(line = 1..=64)]
     pub name: Option<String>,
-    /// What it does.
+    /// Description.
+    #[api(line = 0..=500)]
     pub description: Option<String>,
-    /// Name of the version.
+    /// Version.
+    #[api(line = 1..=64)]
     pub version: Option<String>,
-    /// The source.
+    /// The source, at most 256 KiB, beginning with its metadata block.
+    #[api(length = 0..=MAX_SOURCE)]
     pub script: String,
 }
 
@@ -66,20 +73,18 @@ impl Submission {
             "script",
             "must begin with a metadata block: // ==UserScript==, // @name …, // ==/UserScript==",
         );
-        let mut said = |field: &'static str, form: Option<String>, block: Option<&String>, max: usize| {
+        self.check_bounds(&mut problems);
+        let mut said = |field: &'static str, form: Option<String>, block: Option<&String>| {
             if let (Some(form), Some(block)) = (&form, block)
                 && form != block
             {
                 problems.add(field, format!("must not contradict @{field} of the script: {block}"));
             }
-            if let Some(form) = &form {
-                text::check_name(&mut problems, field, form, usize::from(field != "description")..=max);
-            }
             form.or_else(|| block.cloned())
         };
-        let name = said("name", self.name, manifest.name.as_ref(), 64);
-        let version = said("version", self.version, manifest.version.as_ref(), 64);
-        let description = said("description", self.description, manifest.description.as_ref(), 500);
+        let name = said("name", self.name, manifest.name.as_ref());
+        let version = said("version", self.version, manifest.version.as_ref());
+        let description = said("description", self.description, manifest.description.as_ref());
         if manifest.dialect.is_some() {
             problems.check(name.is_some(), "script", "has no @name");
         }

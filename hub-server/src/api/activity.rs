@@ -4,15 +4,12 @@ use hub_core::{
     Hub,
     accounts::{Accounts, Activity, ActivityBy},
     id::AuditId,
+    openapi::Api,
     time::Timestamp,
 };
 use poem::web::Data;
-use poem_openapi::{
-    Object, OpenApi,
-    param::Query,
-    types::{Any, Example},
-};
-use serde_json::{Value, json};
+use poem_openapi::{OpenApi, param::Query, types::Any};
+use serde_json::Value;
 
 use super::Tag;
 use crate::{
@@ -27,8 +24,21 @@ pub struct ActivityApi;
 
 view! {
     /// An event of the account.
-    #[derive(Debug, Object)]
-    #[oai(example)]
+    #[derive(Debug, Api)]
+    #[api(example = {
+    "action": "user.login",
+    "at": "2026-11-21T09:30:00.000Z",
+    "by": "user",
+    "credential": "",
+    "current": false,
+    "detail": {
+        "method": "qr"
+    },
+    "id": "aud_01KAJJS8P00000000000000005",
+    "ip": "203.0.113.7",
+    "target": "ses_01KAJJS8P00000000000000005",
+    "target_name": ""
+})]
     pub struct ActivityView from activity: Activity {
         /// The id.
         pub id: AuditId = activity.entry.id,
@@ -70,23 +80,5 @@ impl ActivityApi {
     ) -> ApiResult<Page<ActivityView>> {
         let page = page_request(&Accounts::activity_list(&user.0), limit.0, cursor.0.as_ref())?;
         ok(hub.accounts().activity(&user.0, &page).await?.into())
-    }
-}
-
-impl Example for ActivityView {
-    fn example() -> Self {
-        let id = 0x019a_a52c_a2c0_0000_0000_0000_0000_0005;
-        Self {
-            id: hub_core::id::AuditId::from_u128(id),
-            at: hub_core::time::Timestamp::from_millis(1_795_253_400_000),
-            action: "user.login".to_owned(),
-            by: ActivityBy::User,
-            credential: String::new(),
-            target: hub_core::id::SessionId::from_u128(id).to_string(),
-            target_name: String::new(),
-            detail: Any(json!({ "method": "qr" })),
-            ip: "203.0.113.7".to_owned(),
-            current: false,
-        }
     }
 }

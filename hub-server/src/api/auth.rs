@@ -4,13 +4,13 @@ use hub_core::{
     Hub,
     accounts::{Accounts, Me, NewUser, Session},
     id::SessionId,
+    openapi::Api,
 };
 use poem::{http::header, web::Data};
 use poem_openapi::{
-    Object, OpenApi,
+    OpenApi,
     param::{Path, Query},
     payload::Response,
-    types::Example,
 };
 
 use super::{
@@ -29,8 +29,12 @@ use crate::{
 pub struct AuthApi;
 
 /// A new user.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "display_name": "Alice",
+    "password": "correct horse battery",
+    "username": "alice"
+})]
 pub struct RegisterRequest {
     /// 2 to 32 of `a-z0-9_-`, unique regardless of case: capitals are converted to lower case. Names that look
     /// official, such as `admin`, are reserved for the first user of a hub, who becomes its administrator.
@@ -49,8 +53,11 @@ pub struct RegisterRequest {
 }
 
 /// A username and password.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "password": "correct horse battery",
+    "username": "alice"
+})]
 pub struct LoginRequest {
     /// The username, regardless of case.
     pub username: Text<0, 256>,
@@ -149,25 +156,6 @@ impl From<RegisterRequest> for (NewUser, Option<hub_core::secret::Secret>) {
             email: request.email.map(String::from),
         };
         (new, request.setup_token.or(request.invite).map(|token| token.0))
-    }
-}
-
-impl Example for RegisterRequest {
-    fn example() -> Self {
-        Self {
-            username: "alice".into(),
-            password: Secret("correct horse battery staple".into()),
-            display_name: Some(Text("Alice".to_owned())),
-            email: None,
-            setup_token: None,
-            invite: None,
-        }
-    }
-}
-
-impl Example for LoginRequest {
-    fn example() -> Self {
-        Self { username: Text("alice".to_owned()), password: Secret("correct horse battery staple".into()) }
     }
 }
 

@@ -3,6 +3,7 @@
 use hub_core::{
     ErrorCode, Hub,
     accounts::{self, ExternalAccount, ExternalReturn, MAX_RETURN_PATH, ReturnError},
+    openapi::Api,
     secret,
 };
 use poem::{
@@ -11,10 +12,9 @@ use poem::{
     web::Data,
 };
 use poem_openapi::{
-    ApiResponse, Object, OpenApi,
+    ApiResponse, OpenApi,
     param::{Path, Query},
     registry::{MetaHeader, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry},
-    types::Example,
 };
 
 use super::{Tag, sign_in::Visitor};
@@ -29,8 +29,11 @@ use crate::{
 pub struct ExternalApi;
 
 /// An external provider for sign-in.
-#[derive(Debug, Object)]
-#[oai(example)]
+#[derive(Debug, Api)]
+#[api(example = {
+    "display_name": "GitHub",
+    "name": "github"
+})]
 pub struct ProviderView {
     /// Name in paths.
     pub name: String,
@@ -288,12 +291,6 @@ impl ApiResponse for SeeOther {
     }
 
     fn register(_: &mut Registry) {}
-}
-
-impl Example for ProviderView {
-    fn example() -> Self {
-        Self { name: "github".to_owned(), display_name: "GitHub".to_owned() }
-    }
 }
 
 #[cfg(test)]

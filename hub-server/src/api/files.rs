@@ -3,9 +3,10 @@
 use hub_core::{
     Hub,
     id::{BotId, MessageId},
+    openapi::Api,
 };
 use poem::web::Data;
-use poem_openapi::{Object, OpenApi, param::Path};
+use poem_openapi::{OpenApi, param::Path};
 
 use super::Tag;
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
 pub struct FilesApi;
 
 /// Number of files that are downloaded again.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct Retried {
     /// Failed files of the message.
     pub files: u64,

@@ -1,54 +1,39 @@
 //! Endpoints for the iLink sink of a channel, its clients, and their logins.
 
-use hub_core::channels::Channel;
 use hub_core::{
     Hub,
-    channels::sinks::IlinkSettings,
+    channels::{Channel, sinks::IlinkSettings},
     gateway::{IlinkClient, IlinkLogin},
     id::{BotId, ChannelId, IlinkClientId},
+    openapi::{Api, Set},
 };
 use poem::web::Data;
-use poem_openapi::{Object, OpenApi, param::Path, types::Example};
+use poem_openapi::{OpenApi, param::Path};
 
 use super::Tag;
 use crate::{
     credentials::User,
     envelope::{ApiResult, Empty, ok},
-    wire::{Body, Number, Text},
+    wire::{Body, Text},
 };
 
-/// A new configuration of the iLink sink.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
-pub struct SetIlink {
-    /// Whether clients may log in and receive messages; `true` if absent.
-    pub enabled: Option<bool>,
-    /// Clients that may be logged in at the same time, 1 to 20; 5 if absent. Clients that are logged in stay so.
-    pub max_clients: Option<Number<1, 20>>,
-    /// Days after its last request when a client is logged out, 1 to 365; 30 if absent.
-    pub idle_days: Option<Number<1, 365>>,
-}
-
-impl Example for SetIlink {
-    fn example() -> Self {
-        Self { enabled: Some(true), max_clients: Some(Number(5)), idle_days: Some(Number(30)) }
-    }
-}
-
-impl From<SetIlink> for IlinkSettings {
-    fn from(body: SetIlink) -> Self {
-        let default = Self::default();
-        Self {
-            enabled: body.enabled.unwrap_or(true),
-            max_clients: body.max_clients.map_or(default.max_clients, u32::from),
-            idle_days: body.idle_days.map_or(default.idle_days, u32::from),
-        }
-    }
-}
-
 /// The programs that are logged in to a channel, and how others are.
-#[derive(Debug, Object)]
-#[oai(example)]
+#[derive(Debug, Api)]
+#[api(example = {
+    "base_url": "https://hub.example/",
+    "cdn_base_url": "https://hub.example/c2c",
+    "clients": [
+        {
+            "acked_seq": 40,
+            "address": "203.0.113.7",
+            "created_at": "2025-11-21T09:30:00.000Z",
+            "given_seq": 42,
+            "id": "ilc_01KAG00000E008000000000008",
+            "last_used_at": "2025-11-21T10:30:00.000Z",
+            "user_agent": "agent-host/1.0"
+        }
+    ]
+})]
 pub struct IlinkClientsView {
     /// Base URL for programs: the public URL of the hub.
     pub base_url: String,
@@ -58,56 +43,27 @@ pub struct IlinkClientsView {
     pub clients: Vec<IlinkClient>,
 }
 
-impl Example for IlinkClientsView {
-    fn example() -> Self {
-        let at = hub_core::time::Timestamp::from_millis;
-        Self {
-            base_url: "https://hub.example/".to_owned(),
-            cdn_base_url: "https://hub.example/c2c".to_owned(),
-            clients: vec![IlinkClient {
-                id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0008),
-                ip: "203.0.113.7".to_owned(),
-                user_agent: "agent-host/1.0".to_owned(),
-                acked_seq: 40,
-                given_seq: 42,
-                created_at: at(1_763_717_400_000),
-                last_used_at: at(1_763_721_000_000),
-            }],
-        }
-    }
-}
-
 /// A login of a program.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "login_id": "9f86d081884c7d659a2feaa0c55ad015"
+})]
 pub struct NamedIlinkLogin {
     /// Id of the login, from the link in the QR code.
     pub login_id: Text<1, 256>,
 }
 
-impl Example for NamedIlinkLogin {
-    fn example() -> Self {
-        Self { login_id: Text("9f86d081884c7d659a2feaa0c55ad015".to_owned()) }
-    }
-}
-
 /// A confirmation of a login.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "channel_id": "ch_01KAG00000E008000000000003",
+    "login_id": "9f86d081884c7d659a2feaa0c55ad015"
+})]
 pub struct ConfirmIlinkLogin {
     /// Id of the login, from the link in the QR code.
     pub login_id: Text<1, 256>,
     /// The channel whose messages the program receives.
     pub channel_id: ChannelId,
-}
-
-impl Example for ConfirmIlinkLogin {
-    fn example() -> Self {
-        Self {
-            login_id: NamedIlinkLogin::example().login_id,
-            channel_id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0003),
-        }
-    }
 }
 
 /// The iLink sink of a channel.
@@ -128,9 +84,9 @@ impl IlinkApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
-        body: Body<SetIlink>,
+        body: Body<Set<IlinkSettings>>,
     ) -> ApiResult<Channel> {
-        ok(hub.channels().set_ilink(&user.0, id.0, channel_id.0, body.0.into()).await?)
+        ok(hub.channels().set_ilink(&user.0, id.0, channel_id.0, body.0.0).await?)
     }
 
     /// Lists the iLink clients of a channel

@@ -1,8 +1,8 @@
 //! Endpoints of the process: liveness and readiness.
 
-use hub_core::{Error, ErrorCode, Hub, sandbox::Confinement};
+use hub_core::{Error, ErrorCode, Hub, openapi::Api, sandbox::Confinement};
 use poem::web::Data;
-use poem_openapi::{Enum, Object, OpenApi};
+use poem_openapi::{Enum, OpenApi};
 
 use super::Tag;
 use crate::{
@@ -15,15 +15,14 @@ use crate::{
 pub struct MetaApi;
 
 /// The state of the process.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct Health {
     /// Always `ok`; any other state is an error response.
     pub status: HealthStatus,
 }
 
 /// Capabilities of the process.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
+#[derive(Debug, Api)]
 pub struct Readiness {
     /// Always `ok`; any other state is an error response.
     pub status: HealthStatus,

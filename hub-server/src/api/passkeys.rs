@@ -4,15 +4,16 @@ use hub_core::{
     Hub,
     accounts::{Accounts, Ceremony, Me, NewPasskey, NewProfile, Passkey},
     id::PasskeyId,
+    openapi::Api,
 };
 use poem::{http::header, web::Data};
 use poem_openapi::{
-    Object, OpenApi,
+    OpenApi,
     param::{Path, Query},
     payload::Response,
-    types::{Any, Example},
+    types::Any,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{
     Tag,
@@ -29,8 +30,10 @@ use crate::{
 pub struct PasskeysApi;
 
 /// The account for a new passkey.
-#[derive(Debug, Default, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Default, Api)]
+#[api(input, example = {
+    "username": "alice"
+})]
 pub struct BeginPasskey {
     /// Username of the new account, as in registration. A signed-in user omits it and adds the passkey to their own
     /// account.
@@ -48,8 +51,10 @@ pub struct BeginPasskey {
 }
 
 /// The user who signs in.
-#[derive(Debug, Default, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Default, Api)]
+#[api(input, example = {
+    "username": "alice"
+})]
 pub struct BeginPasskeyLogin {
     /// The username; if absent, the browser offers every passkey that it has for this hub.
     pub username: Option<Text<0, 256>>,
@@ -59,26 +64,38 @@ pub struct BeginPasskeyLogin {
 ///
 /// `id`, `rawId`, `type` and `response` are required, unless `credential` contains them. `response` requires
 /// `clientDataJSON`; at the registration `attestationObject`, at a sign-in `authenticatorData` and `signature`.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "clientExtensionResults": {},
+    "flow_id": "hubf_0000000000000000000000000000000000000000000000",
+    "id": "lCWkTtz0Rp2wXqSfMlPm1Q",
+    "rawId": "lCWkTtz0Rp2wXqSfMlPm1Q",
+    "response": {
+        "authenticatorData": "SZYN5YgOjGh0NBcPZHZgW4_krrmihjLHmVzzuoMdl2MFAAAAAQ",
+        "clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uZ2V0In0",
+        "signature": "MEQCIBHb2W6vPZ0rZx8c",
+        "userHandle": "dXNyXzAx"
+    },
+    "type": "public-key"
+})]
 pub struct PasskeyAnswer {
     /// Id of the ceremony.
     pub flow_id: Secret<256>,
     /// Id of the credential.
     pub id: Option<Text<0, 2048>>,
     /// Id of the credential in base64url.
-    #[oai(rename = "rawId")]
+    #[api(name = "rawId")]
     pub raw_id: Option<Text<0, 2048>>,
     /// `public-key`.
-    #[oai(rename = "type")]
+    #[api(name = "type")]
     pub kind: Option<Text<0, 64>>,
     /// Response of the authenticator.
     pub response: Option<Any<Value>>,
     /// Results of extensions.
-    #[oai(rename = "clientExtensionResults")]
+    #[api(name = "clientExtensionResults")]
     pub client_extension_results: Option<Any<Value>>,
     /// `platform` or `cross-platform`.
-    #[oai(rename = "authenticatorAttachment")]
+    #[api(name = "authenticatorAttachment")]
     pub authenticator_attachment: Option<Any<Value>>,
     /// The whole credential in one member, as an alternative to its members here.
     pub credential: Option<Any<Value>>,
@@ -213,38 +230,6 @@ impl From<PasskeyAnswer> for (hub_core::secret::Secret, Value) {
         ];
         let given = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         (answer.flow_id.0, Value::Object(given.collect::<Map<_, _>>()))
-    }
-}
-
-impl Example for BeginPasskey {
-    fn example() -> Self {
-        Self { username: Some("alice".into()), ..Self::default() }
-    }
-}
-
-impl Example for BeginPasskeyLogin {
-    fn example() -> Self {
-        Self { username: Some(Text("alice".to_owned())) }
-    }
-}
-
-impl Example for PasskeyAnswer {
-    fn example() -> Self {
-        let id = || Some(Text("lCWkTtz0Rp2wXqSfMlPm1Q".to_owned()));
-        Self {
-            flow_id: Secret("hubf_…".into()),
-            id: id(),
-            raw_id: id(),
-            kind: Some(Text("public-key".to_owned())),
-            response: Some(Any(json!({
-                "clientDataJSON": "eyJ0eXBlIjoid2ViYXV0aG4uZ2V0In0",
-                "authenticatorData": "SZYN5YgOjGh0NBcPZHZgW4_krrmihjLHmVzzuoMdl2MFAAAAAQ",
-                "signature": "MEQCIBHb2W6vPZ0rZx8c", "userHandle": "dXNyXzAx",
-            }))),
-            client_extension_results: Some(Any(json!({}))),
-            authenticator_attachment: None,
-            credential: None,
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Resetting a password with a link from an administrator.
 
-use poem_openapi::{Object, OpenApi, types::Example};
+use hub_core::openapi::Api;
+use poem_openapi::OpenApi;
 
 use super::{Tag, sign_in::SignIn};
 use crate::{
@@ -13,8 +14,11 @@ use crate::{
 pub struct PasswordResetApi;
 
 /// A new password, and the token that permits it.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "new_password": "a better passphrase",
+    "token": "hubr_0000000000000000000000000000000000000000000000"
+})]
 pub struct ResetPassword {
     /// The part of the link after `#`.
     pub token: Secret<256>,
@@ -23,8 +27,10 @@ pub struct ResetPassword {
 }
 
 /// The user whose password was set.
-#[derive(Debug, Object)]
-#[oai(example)]
+#[derive(Debug, Api)]
+#[api(example = {
+    "username": "alice"
+})]
 pub struct PasswordWasSet {
     /// Name to sign in with.
     pub username: String,
@@ -41,18 +47,6 @@ impl PasswordResetApi {
         let ResetPassword { token, new_password } = body.0;
         let user = sign_in.hub.accounts().reset_password(&token.0, new_password.0, &sign_in.client).await?;
         ok(PasswordWasSet { username: user.username })
-    }
-}
-
-impl Example for ResetPassword {
-    fn example() -> Self {
-        Self { token: Secret("hubr_…".into()), new_password: Secret("correct horse battery staple".into()) }
-    }
-}
-
-impl Example for PasswordWasSet {
-    fn example() -> Self {
-        Self { username: "alice".to_owned() }
     }
 }
 

@@ -3,14 +3,14 @@
 use hub_core::{
     Error, Hub,
     id::{BotId, ChannelId, PluginId, ReplayId, TraceId},
+    openapi::Api,
     time::Timestamp,
     traces::{BulkOptions, BulkReplay, ReplaySelection, StepName, TraceSearch, TraceStatus},
 };
 use poem::web::Data;
 use poem_openapi::{
-    Object, OpenApi,
+    OpenApi,
     param::{Header, Path},
-    types::Example,
 };
 
 use super::Tag;
@@ -25,11 +25,17 @@ use crate::{
 pub struct ReplaysApi;
 
 /// Traces to replay: `trace_ids` or `filter`.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "dry_run": false,
+    "supersede": false,
+    "trace_ids": [
+        "tr_01KAG00000E008000000000003"
+    ]
+})]
 pub struct StartReplay {
     /// Ids of the traces.
-    #[oai(validator(max_items = 1000))]
+    #[api(items = ..=1000)]
     pub trace_ids: Option<Vec<TraceId>>,
     /// All traces that match; at most 1000.
     pub filter: Option<ReplayFilter>,
@@ -42,8 +48,12 @@ pub struct StartReplay {
 }
 
 /// Filters of the list of all traces. All have to match.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "failed_step": "response",
+    "http_status": 500,
+    "status": "error"
+})]
 pub struct ReplayFilter {
     /// Only traces of this bot.
     pub bot_id: Option<BotId>,
@@ -80,38 +90,6 @@ impl From<ReplayFilter> for TraceSearch {
             failed_step: filter.failed_step,
             http_status: filter.http_status.map(Into::into),
             plugin_id: filter.plugin_id,
-        }
-    }
-}
-
-fn example_trace() -> TraceId {
-    hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0003)
-}
-
-impl Example for StartReplay {
-    fn example() -> Self {
-        Self {
-            trace_ids: Some(vec![example_trace()]),
-            filter: None,
-            url: None,
-            supersede: Some(false),
-            dry_run: Some(false),
-        }
-    }
-}
-
-impl Example for ReplayFilter {
-    fn example() -> Self {
-        Self {
-            bot_id: None,
-            channel_id: None,
-            status: Some(TraceStatus::Error),
-            since: None,
-            until: None,
-            q: None,
-            failed_step: Some(StepName::Response),
-            http_status: Some(Number(500)),
-            plugin_id: None,
         }
     }
 }

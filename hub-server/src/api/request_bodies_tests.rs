@@ -10,13 +10,13 @@ use std::{
 
 use hub_core::{
     accounts as core_accounts, admin as core_admin, apps as core_apps, bots as core_bots,
-    channels as core_channels, plugins as core_plugins, secret::Secret,
+    channels as core_channels, openapi::Set, plugins as core_plugins, secret::Secret,
 };
 use poem_openapi::types::ParseFromJSON;
 use serde_json::{Map, Value};
 
 use super::*;
-use crate::wire;
+use crate::{envelope::ApiError, wire};
 
 /// What hub-core gets for the examples of a body.
 struct Read {
@@ -24,12 +24,34 @@ struct Read {
     text: String,
 }
 
-/// A body that is converted to `Core`; its handler reads it field by field where that is the body itself.
+/// A body that hub-core takes as it is, or whose handler reads it field by field.
+fn same<T: ParseFromJSON + Debug>(document: &Value) -> Read {
+    converted::<T, _, ApiError>(document, Ok)
+}
+
+/// A body that sets a record of hub-core.
+fn set<T: Debug>(document: &Value) -> Read
+where
+    Set<T>: ParseFromJSON,
+{
+    converted::<Set<T>, T, ApiError>(document, |body| Ok(body.0))
+}
+
+/// A body that is converted to `Core`.
 fn body<T, Core>(document: &Value) -> Read
 where
     T: ParseFromJSON,
     Core: TryFrom<T> + Debug,
     Core::Error: Debug,
+{
+    converted::<T, _, _>(document, Core::try_from)
+}
+
+fn converted<T, Core, Error>(document: &Value, convert: impl Fn(T) -> Result<Core, Error>) -> Read
+where
+    T: ParseFromJSON,
+    Core: Debug,
+    Error: Debug,
 {
     let name = T::name().into_owned();
     let schema = &document["components"]["schemas"][&name];
@@ -43,7 +65,7 @@ where
     let mut text = String::new();
     for body in bodies.into_iter().map(Value::Object) {
         writeln!(text, "{name} {body}").unwrap();
-        match wire::read::<T>(&body).map(Core::try_from) {
+        match wire::read::<T>(&body).map(&convert) {
             Ok(Ok(core)) => writeln!(text, "{core:#?}\n"),
             Ok(Err(error)) => writeln!(text, "{error:?}\n"),
             Err(error) => writeln!(text, "{error}\n"),
@@ -68,60 +90,60 @@ fn names_of_bodies(document: &Value) -> BTreeSet<String> {
 fn every_body_means_to_hub_core_what_it_meant() {
     let document = crate::openapi::document("/");
     let read = [
-        body::<admin::ai_config::SetAiConfig, core_admin::ai_config::AiConfigUpdate>(&document),
-        body::<admin::CreateInvite, admin::CreateInvite>(&document),
-        body::<admin::UpdateUser, core_admin::UserPatch>(&document),
-        body::<apps::ChangeApp, core_apps::InstallationPatch>(&document),
-        body::<apps::CreateApp, core_apps::NewApp>(&document),
+        same::<core_admin::ai_config::AiConfigUpdate>(&document),
+        same::<admin::CreateInvite>(&document),
+        same::<core_admin::UserPatch>(&document),
+        same::<core_apps::InstallationPatch>(&document),
+        same::<core_apps::NewApp>(&document),
         body::<apps::DecideApp, core_apps::Decision>(&document),
-        body::<apps::ExchangeCode, apps::ExchangeCode>(&document),
-        body::<apps::ExchangeCodeOlder, apps::ExchangeCodeOlder>(&document),
-        body::<apps::InstallApp, core_apps::NewInstallation>(&document),
-        body::<apps::RejectApp, apps::RejectApp>(&document),
-        body::<apps::UpdateApp, core_apps::AppPatch>(&document),
-        body::<auth::LoginRequest, auth::LoginRequest>(&document),
+        same::<apps::ExchangeCode>(&document),
+        same::<apps::ExchangeCodeOlder>(&document),
+        same::<core_apps::NewInstallation>(&document),
+        same::<admin::apps::RejectApp>(&document),
+        same::<core_apps::AppPatch>(&document),
+        same::<auth::LoginRequest>(&document),
         body::<auth::RegisterRequest, (core_accounts::NewUser, Option<Secret>)>(&document),
-        body::<bot_api::BotSend, bot_api::BotSend>(&document),
+        same::<bot_api::BotSend>(&document),
         body::<bot_api::SetTools, Vec<core_apps::AppTool>>(&document),
-        body::<bots::ConfirmBind, bots::ConfirmBind>(&document),
-        body::<bots::RenameBot, bots::RenameBot>(&document),
+        same::<bots::ConfirmBind>(&document),
+        same::<bots::RenameBot>(&document),
         body::<bots::SendMessage, core_bots::NewSend>(&document),
-        body::<bots::SetRemark, bots::SetRemark>(&document),
-        body::<bots::StartBind, core_bots::NewBind>(&document),
+        same::<bots::SetRemark>(&document),
+        same::<core_bots::NewBind>(&document),
         body::<channel_api::ChannelSend, core_bots::NewSend>(&document),
-        body::<channel_api::ChannelTyping, channel_api::ChannelTyping>(&document),
-        body::<channels::CreateChannel, core_channels::NewChannel>(&document),
-        body::<channels::SetAi, core_channels::sinks::AiUpdate>(&document),
-        body::<channels::SetFilter, core_channels::Filter>(&document),
-        body::<channels::SetWebSocket, core_channels::sinks::WebSocketSettings>(&document),
-        body::<channels::SetWebhook, core_channels::sinks::WebhookUpdate>(&document),
-        body::<channels::TestFilter, channels::TestFilter>(&document),
-        body::<channels::UpdateChannel, core_channels::ChannelPatch>(&document),
-        body::<ilink::ConfirmIlinkLogin, ilink::ConfirmIlinkLogin>(&document),
-        body::<ilink::NamedIlinkLogin, ilink::NamedIlinkLogin>(&document),
-        body::<ilink::SetIlink, core_channels::sinks::IlinkSettings>(&document),
+        same::<channel_api::ChannelTyping>(&document),
+        same::<core_channels::NewChannel>(&document),
+        same::<core_channels::sinks::AiUpdate>(&document),
+        set::<core_channels::Filter>(&document),
+        set::<core_channels::sinks::WebSocketSettings>(&document),
+        same::<core_channels::sinks::WebhookUpdate>(&document),
+        same::<channels::TestFilter>(&document),
+        same::<core_channels::ChannelPatch>(&document),
+        same::<ilink::ConfirmIlinkLogin>(&document),
+        same::<ilink::NamedIlinkLogin>(&document),
+        set::<core_channels::sinks::IlinkSettings>(&document),
         body::<passkeys::BeginPasskey, core_accounts::NewPasskey>(&document),
-        body::<passkeys::BeginPasskeyLogin, passkeys::BeginPasskeyLogin>(&document),
+        same::<passkeys::BeginPasskeyLogin>(&document),
         body::<passkeys::PasskeyAnswer, (Secret, Value)>(&document),
-        body::<password_reset::ResetPassword, password_reset::ResetPassword>(&document),
-        body::<plugins::ApprovePlugin, plugins::ApprovePlugin>(&document),
-        body::<plugins::ChangeInstallation, core_plugins::InstallationPatch>(&document),
-        body::<plugins::DebugRequestHook, plugins::DebugRequestHook>(&document),
-        body::<plugins::DebugResponseHook, plugins::DebugResponseHook>(&document),
-        body::<plugins::InstallPlugin, core_plugins::NewInstallation>(&document),
-        body::<plugins::RejectPlugin, plugins::RejectPlugin>(&document),
-        body::<plugins::SubmitPlugin, core_plugins::Submission>(&document),
-        body::<qr_login::ConfirmQrLogin, qr_login::ConfirmQrLogin>(&document),
-        body::<qr_login::ExchangeQrLogin, qr_login::ExchangeQrLogin>(&document),
-        body::<qr_login::OpenQrLogin, qr_login::OpenQrLogin>(&document),
-        body::<replays::StartReplay, replays::StartReplay>(&document),
-        body::<sim::SetSimReceiver, sim::SetSimReceiver>(&document),
-        body::<sim::SimScan, sim::SimScan>(&document),
-        body::<sim::SimWrite, sim::SimWrite>(&document),
-        body::<traces::ReplayTrace, traces::ReplayTrace>(&document),
+        same::<password_reset::ResetPassword>(&document),
+        same::<plugins::ApprovePlugin>(&document),
+        same::<core_plugins::InstallationPatch>(&document),
+        same::<plugins::DebugRequestHook>(&document),
+        same::<plugins::DebugResponseHook>(&document),
+        same::<core_plugins::NewInstallation>(&document),
+        same::<plugins::RejectPlugin>(&document),
+        same::<core_plugins::Submission>(&document),
+        same::<qr_login::ConfirmQrLogin>(&document),
+        same::<qr_login::ExchangeQrLogin>(&document),
+        same::<qr_login::OpenQrLogin>(&document),
+        same::<replays::StartReplay>(&document),
+        same::<sim::SetSimReceiver>(&document),
+        same::<sim::SimScan>(&document),
+        same::<sim::SimWrite>(&document),
+        same::<traces::ReplayTrace>(&document),
         body::<user::ChangePassword, core_accounts::NewPassword>(&document),
-        body::<user::CreateApiKey, core_accounts::NewApiKey>(&document),
-        body::<user::UpdateProfile, core_accounts::ProfilePatch>(&document),
+        same::<core_accounts::NewApiKey>(&document),
+        same::<core_accounts::ProfilePatch>(&document),
     ];
     let names: BTreeSet<String> = read.iter().map(|read| read.name.clone()).collect();
     assert_eq!(names, names_of_bodies(&document));

@@ -6,9 +6,10 @@ use hub_core::{
     demo::{Behaviour, MAX_TEXT, Playground, ReceiverState},
     id::{BindId, BotId},
     network::sim::Outbound,
+    openapi::Api,
 };
 use poem::web::Data;
-use poem_openapi::{Object, OpenApi, param::Path, types::Example};
+use poem_openapi::{OpenApi, param::Path};
 
 use super::Tag;
 use crate::{
@@ -26,8 +27,11 @@ pub struct SimApi;
 const _: () = assert!(MAX_TEXT == 4_000);
 
 /// A message to a bot of the simulated network.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "from": "ann",
+    "text": "order 42"
+})]
 pub struct SimWrite {
     /// Text of the message.
     pub text: Text<1, 4000>,
@@ -36,61 +40,44 @@ pub struct SimWrite {
 }
 
 /// A scan of the code of a bind.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "from": "cleo"
+})]
 pub struct SimScan {
     /// Who scans: a name or an id; a new person if absent.
     pub from: Option<Text<1, 100>>,
 }
 
-impl Example for SimScan {
-    fn example() -> Self {
-        Self { from: Some(Text("cleo".to_owned())) }
-    }
-}
-
-impl Example for SimWrite {
-    fn example() -> Self {
-        Self { text: Text("order 42".to_owned()), from: Some(Text("ann".to_owned())) }
-    }
-}
-
 /// A message that a person of the simulated network wrote.
-#[derive(Debug, Object)]
-#[oai(example)]
+#[derive(Debug, Api)]
+#[api(example = {
+    "network_id": "7001"
+})]
 pub struct SimWritten {
     /// Id of the message on the simulated network.
     pub network_id: String,
 }
 
-impl Example for SimWritten {
-    fn example() -> Self {
-        Self { network_id: "7001".to_owned() }
-    }
-}
-
 /// What a bot sent on the simulated network.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct SimOutbox {
     /// The newest 100 messages, oldest first.
     pub messages: Vec<Outbound>,
 }
 
 /// A new behaviour of the receiver.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "mode": "fail",
+    "times": 3
+})]
 pub struct SetSimReceiver {
     /// The behaviour.
     pub mode: Behaviour,
     /// Number of requests after which the receiver responds normally again; until the next change if absent.
-    #[oai(validator(minimum(value = "1"), maximum(value = "1000")))]
+    #[api(range = 1..=1000)]
     pub times: Option<u32>,
-}
-
-impl Example for SetSimReceiver {
-    fn example() -> Self {
-        Self { mode: Behaviour::Fail, times: Some(3) }
-    }
 }
 
 /// The simulator of this process.

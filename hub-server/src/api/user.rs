@@ -6,15 +6,15 @@ use hub_core::{
     Hub,
     accounts::{Accounts, ApiKey, CreatedApiKey, Me, NewApiKey, NewPassword, ProfilePatch},
     id::KeyId,
+    openapi::Api,
     secret::ShownOnce,
     time::Timestamp,
 };
 use poem::{http::header, web::Data};
 use poem_openapi::{
-    Object, OpenApi,
+    OpenApi,
     param::{Header, Path, Query},
     payload::{Json, Response},
-    types::Example,
 };
 
 use super::Tag;
@@ -23,26 +23,19 @@ use crate::{
     credentials::{User, entry_cookies},
     envelope::{ApiError, ApiResult, Empty, Envelope, ok},
     rate_limit::RateLimits,
-    wire::{Body, Checked, Cursor, Limit, Number, Page, Secret, Text, page_request},
+    wire::{Body, Cursor, Limit, Page, Secret, Text, page_request},
 };
 
 /// Profile, password and API keys.
 #[derive(Debug, Clone, Copy)]
 pub struct UserApi;
 
-/// A change of a profile; absent fields keep their values.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
-pub struct UpdateProfile {
-    /// Display name, 1 to 64 characters.
-    pub display_name: Option<Checked<1, 64>>,
-    /// E-mail address; an empty text removes it.
-    pub email: Option<Checked<0, 254>>,
-}
-
 /// A change of password.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "new_password": "a better passphrase",
+    "old_password": "correct horse battery"
+})]
 pub struct ChangePassword {
     /// The current password. Not required for a user without a password.
     pub old_password: Option<Secret<1024>>,
@@ -52,19 +45,16 @@ pub struct ChangePassword {
     pub new_password: Secret<256, 8>,
 }
 
-/// A request for an API key.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
-pub struct CreateApiKey {
-    /// Name of the key, 1 to 64 characters.
-    pub name: Checked<1, 64>,
-    /// Lifetime in days, 1 to 3650; if absent, the key does not expire.
-    pub expires_in_days: Option<Number<1, 3650>>,
-}
-
 /// An API key, without its secret.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none, example)]
+#[derive(Debug, Api)]
+#[api(example = {
+    "created_at": "2026-11-21T09:30:00.000Z",
+    "current": false,
+    "id": "key_01KAJJS8P00000000000000003",
+    "last_used_at": "2026-11-21T09:30:00.000Z",
+    "name": "nightly backup",
+    "prefix": "hubu_…x7qa"
+})]
 pub struct ApiKeyView {
     /// Id of the key.
     pub id: KeyId,
@@ -83,8 +73,14 @@ pub struct ApiKeyView {
 }
 
 /// A new API key. The secret is shown only here.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none, example)]
+#[derive(Debug, Api)]
+#[api(example = {
+    "created_at": "2026-11-21T09:30:00.000Z",
+    "id": "key_01KAJJS8P00000000000000003",
+    "key": "hubu_…",
+    "name": "nightly backup",
+    "prefix": "hubu_…x7qa"
+})]
 pub struct CreatedApiKeyView {
     /// Id of the key.
     pub id: KeyId,
@@ -114,8 +110,8 @@ impl UserApi {
     ///
     /// Absent fields keep their values.
     #[oai(path = "/api/user/profile", method = "put", operation_id = "updateProfile")]
-    async fn update_profile(&self, hub: Data<&Hub>, user: User, body: Body<UpdateProfile>) -> ApiResult<Me> {
-        ok(hub.accounts().update_profile(&user.0, body.0.into()).await?)
+    async fn update_profile(&self, hub: Data<&Hub>, user: User, body: Body<ProfilePatch>) -> ApiResult<Me> {
+        ok(hub.accounts().update_profile(&user.0, body.0).await?)
     }
 
     /// Changes the user's password
@@ -166,10 +162,10 @@ impl UserApi {
         hub: Data<&Hub>,
         user: User,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
-        body: Body<CreateApiKey>,
+        body: Body<NewApiKey>,
     ) -> ApiResult<CreatedApiKeyView> {
         let key = idempotency_key.0.as_deref();
-        ok(hub.accounts().create_api_key(&user.0, body.0.into(), key).await?.into())
+        ok(hub.accounts().create_api_key(&user.0, body.0, key).await?.into())
     }
 
     /// Deletes an API key
@@ -182,22 +178,10 @@ impl UserApi {
     }
 }
 
-impl From<UpdateProfile> for ProfilePatch {
-    fn from(request: UpdateProfile) -> Self {
-        Self { display_name: request.display_name.map(String::from), email: request.email.map(String::from) }
-    }
-}
-
 impl From<ChangePassword> for NewPassword {
     fn from(request: ChangePassword) -> Self {
         let old = request.old_password.or(request.current_password);
         Self { old: old.map(|secret| secret.0), new: request.new_password.0 }
-    }
-}
-
-impl From<CreateApiKey> for NewApiKey {
-    fn from(request: CreateApiKey) -> Self {
-        Self { name: request.name.into(), expires_in_days: request.expires_in_days.map(u32::from) }
     }
 }
 
@@ -224,62 +208,6 @@ impl From<CreatedApiKey> for CreatedApiKeyView {
             key: secret,
             created_at: key.created_at,
             expires_at: key.expires_at,
-        }
-    }
-}
-
-const EXAMPLE_TIME: Timestamp = hub_core::time::Timestamp::from_millis(1_795_253_400_000);
-const EXAMPLE_ID: hub_core::id::KeyId =
-    hub_core::id::KeyId::from_u128(0x019a_a52c_a2c0_0000_0000_0000_0000_0003);
-
-impl Example for UpdateProfile {
-    fn example() -> Self {
-        Self {
-            display_name: Some(Text("Alice".to_owned())),
-            email: Some(Text("alice@example.com".to_owned())),
-        }
-    }
-}
-
-impl Example for ChangePassword {
-    fn example() -> Self {
-        Self {
-            old_password: Some(Secret("correct horse battery staple".into())),
-            current_password: None,
-            new_password: Secret("a better one".into()),
-        }
-    }
-}
-
-impl Example for CreateApiKey {
-    fn example() -> Self {
-        Self { name: Text("nightly backup".to_owned()), expires_in_days: Some(Number(90)) }
-    }
-}
-
-impl Example for ApiKeyView {
-    fn example() -> Self {
-        Self {
-            id: EXAMPLE_ID,
-            name: "nightly backup".to_owned(),
-            prefix: "hubu_…x7qa".to_owned(),
-            created_at: EXAMPLE_TIME,
-            expires_at: None,
-            last_used_at: Some(EXAMPLE_TIME),
-            current: false,
-        }
-    }
-}
-
-impl Example for CreatedApiKeyView {
-    fn example() -> Self {
-        Self {
-            id: EXAMPLE_ID,
-            name: "nightly backup".to_owned(),
-            prefix: "hubu_…x7qa".to_owned(),
-            key: ShownOnce("hubu_…".into()),
-            created_at: EXAMPLE_TIME,
-            expires_at: None,
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Statistics of the signed-in user's bots.
 
-use hub_core::{Hub, bots::UserStats, channels::ChannelTotals, time::Timestamp};
+use hub_core::{Hub, bots::UserStats, channels::ChannelTotals, openapi::Api, time::Timestamp};
 use poem::web::Data;
-use poem_openapi::{Object, OpenApi};
+use poem_openapi::OpenApi;
 
 use super::{
     Tag,
@@ -18,8 +18,7 @@ use crate::{
 pub struct UserStatsApi;
 
 /// Statistics of your bots.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
+#[derive(Debug, Api)]
 pub struct UserStatsView {
     /// Bots.
     pub bots: BotStats,
@@ -37,7 +36,7 @@ pub struct UserStatsView {
 }
 
 /// Deliveries by state, of the listed channels.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct UserDeliveryStats {
     /// In their lane.
     pub pending: u64,
@@ -52,7 +51,7 @@ pub struct UserDeliveryStats {
 }
 
 /// Counts of one minute.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct UserMinuteStats {
     /// When the minute began.
     pub at: Timestamp,

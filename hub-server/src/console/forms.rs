@@ -172,11 +172,11 @@ fn put(whole: &mut Value, path: &[&str], found: Value) {
 
 #[cfg(test)]
 mod tests {
+    use hub_core::accounts::NewApiKey;
     use poem_openapi::Object;
     use serde_json::json;
 
     use super::*;
-    use crate::api::user::CreateApiKey;
 
     #[derive(Debug, Object)]
     struct Inner {
@@ -217,23 +217,23 @@ mod tests {
 
     #[test]
     fn a_cleared_field_is_null_unless_a_value_follows() {
-        use crate::api::channels::{SetWebhook, UpdateChannel};
-        let cleared = value::<UpdateChannel>(&fields(&[("handle.clear", "true"), ("handle", "")]));
+        use hub_core::channels::{ChannelPatch, sinks::WebhookUpdate};
+        let cleared = value::<ChannelPatch>(&fields(&[("handle.clear", "true"), ("handle", "")]));
         assert_eq!(cleared, json!({ "handle": null }));
-        let named = value::<UpdateChannel>(&fields(&[("handle.clear", "true"), ("handle", "orders")]));
+        let named = value::<ChannelPatch>(&fields(&[("handle.clear", "true"), ("handle", "orders")]));
         assert_eq!(named, json!({ "handle": "orders" }));
-        let kept = value::<SetWebhook>(&fields(&[("auth.secret.clear", "false"), ("auth.secret", "")]));
+        let kept = value::<WebhookUpdate>(&fields(&[("auth.secret.clear", "false"), ("auth.secret", "")]));
         assert_eq!(kept, json!({}));
-        let removed = value::<SetWebhook>(&fields(&[("auth.secret.clear", "true"), ("auth.secret", "")]));
+        let removed = value::<WebhookUpdate>(&fields(&[("auth.secret.clear", "true"), ("auth.secret", "")]));
         assert_eq!(removed, json!({ "auth": { "secret": null } }));
     }
 
     #[test]
     fn empty_optional_fields_are_absent_and_bad_numbers_are_refused_by_the_schema() {
-        let empty = value::<CreateApiKey>(&fields(&[("name", "nightly"), ("expires_in_days", "")]));
+        let empty = value::<NewApiKey>(&fields(&[("name", "nightly"), ("expires_in_days", "")]));
         assert_eq!(empty, json!({ "name": "nightly" }));
-        let bad = value::<CreateApiKey>(&fields(&[("name", ""), ("expires_in_days", "soon")]));
-        let error = crate::wire::read::<CreateApiKey>(&bad).unwrap_err();
+        let bad = value::<NewApiKey>(&fields(&[("name", ""), ("expires_in_days", "soon")]));
+        let error = crate::wire::read::<NewApiKey>(&bad).unwrap_err();
         let wrong: Vec<_> = error.inner().details().iter().map(|detail| detail.field.as_ref()).collect();
         assert_eq!(wrong, ["name", "expires_in_days"], "{error}");
     }

@@ -216,7 +216,6 @@ fn absent_fields_of_a_response_are_omitted() {
     source_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
     let all: Vec<Source> =
         files.iter().flat_map(|path| sources(&std::fs::read_to_string(path).unwrap())).collect();
-    assert!(all.iter().any(|one| one.leaves_out && answered.contains(&one.name)));
     let bare: Vec<_> = all
         .iter()
         .filter(|one| one.has_options && !one.leaves_out && answered.contains(&one.name))

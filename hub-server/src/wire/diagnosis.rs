@@ -1,7 +1,13 @@
 //! What is wrong with a body, field by field. poem-openapi stops at the first error and does not name the field, so a
 //! rejected body is compared with the schema of its type again, all fields at once.
 
-use hub_core::error::Problems;
+use std::borrow::Cow;
+
+use hub_core::{
+    error::Problems,
+    input::{items_problem, range_problem},
+    text::chars_problem,
+};
 use poem_openapi::{
     registry::{MetaSchema, MetaSchemaRef, Registry},
     types::Type,
@@ -42,9 +48,9 @@ impl Diagnosis {
         }
     }
 
-    fn note(&mut self, path: &str, reason: impl Into<String>) {
+    fn note(&mut self, path: &str, reason: impl Into<Cow<'static, str>>) {
         let path = if path.is_empty() { "body" } else { path };
-        self.problems.add(path.to_owned(), reason.into());
+        self.problems.add(path.to_owned(), reason);
     }
 
     fn schema(&mut self, schema: &MetaSchema, value: &Value, path: &str) {
@@ -80,7 +86,7 @@ impl Diagnosis {
 
     fn text(&mut self, schema: &MetaSchema, text: &str, path: &str) {
         let (min, max) = (schema.min_length.unwrap_or(0), schema.max_length.unwrap_or(usize::MAX));
-        if let Some(reason) = length_problem(min, max, text) {
+        if let Some(reason) = chars_problem(text, &(min..=max)) {
             self.note(path, reason);
         } else if let Some(pattern) = &schema.pattern
             && Regex::new(pattern).is_ok_and(|pattern| !pattern.is_match(text))
@@ -93,20 +99,17 @@ impl Diagnosis {
 
     fn number(&mut self, schema: &MetaSchema, number: f64, path: &str) {
         let (least, most) = schema.format.and_then(range).unzip();
-        if let Some(min) = schema.minimum.or(least).filter(|min| number < *min) {
-            self.note(path, format!("must be at least {min}"));
-        }
-        if let Some(max) = schema.maximum.or(most).filter(|max| number > *max) {
-            self.note(path, format!("must be at most {max}"));
+        let (min, max) = (schema.minimum.or(least), schema.maximum.or(most));
+        let bounds = min.unwrap_or(f64::NEG_INFINITY)..=max.unwrap_or(f64::INFINITY);
+        if let Some(reason) = range_problem(number, &bounds) {
+            self.note(path, reason);
         }
     }
 
     fn array(&mut self, schema: &MetaSchema, items: &[Value], path: &str) {
-        if let Some(max) = schema.max_items.filter(|max| items.len() > *max) {
-            self.note(path, format!("must have at most {max} entries"));
-        }
-        if let Some(min) = schema.min_items.filter(|min| items.len() < *min) {
-            self.note(path, format!("must have at least {min} entries"));
+        let bounds = schema.min_items.unwrap_or(0)..=schema.max_items.unwrap_or(usize::MAX);
+        if let Some(reason) = items_problem(items.len(), &bounds) {
+            self.note(path, reason);
         }
         if let Some(schema) = &schema.items {
             for (index, item) in items.iter().enumerate() {
@@ -116,8 +119,9 @@ impl Diagnosis {
     }
 
     fn object(&mut self, schema: &MetaSchema, object: &Map<String, Value>, path: &str) {
-        if let Some(max) = schema.max_properties.filter(|max| object.len() > *max) {
-            self.note(path, format!("must have at most {max} entries"));
+        let bounds = 0..=schema.max_properties.unwrap_or(usize::MAX);
+        if let Some(reason) = items_problem(object.len(), &bounds) {
+            self.note(path, reason);
         }
         for (name, property) in &schema.properties {
             let is_required = schema.required.contains(name);
@@ -164,19 +168,6 @@ fn range(format: &str) -> Option<(f64, f64)> {
         "int16" => (i16::MIN.into(), i16::MAX.into()),
         "int32" => (i32::MIN.into(), i32::MAX.into()),
         _ => return None,
-    })
-}
-
-/// Why a text does not have `min` to `max` characters.
-pub(super) fn length_problem(min: usize, max: usize, text: &str) -> Option<String> {
-    let length = text.chars().take(max.saturating_add(1)).count();
-    let is_within = (min..=max).contains(&length);
-    (!is_within).then(|| match (min, max) {
-        (1, _) if length == 0 => "must not be empty".to_owned(),
-        (0 | 1, max) => format!("must be at most {max} characters"),
-        (min, usize::MAX) => format!("must be at least {min} characters"),
-        (min, max) if min == max => format!("must be {min} characters"),
-        (min, max) => format!("must be {min} to {max} characters"),
     })
 }
 

@@ -1,7 +1,6 @@
 //! poem-openapi types for the vocabulary of `hub_core`: texts, pages, and the JSON body.
 
 mod body;
-mod config_value;
 mod diagnosis;
 mod form;
 mod json;
@@ -14,15 +13,15 @@ mod view;
 
 pub use body::Body;
 pub(crate) use body::{is_json, read};
-pub use config_value::ConfigValue;
 pub(crate) use diagnosis::is_strict;
 pub(crate) use form::read_multipart;
 pub use form::{FileForm, FormOrJson, FormTexts};
+pub use hub_core::openapi::JsonObject;
 pub use number::Number;
-pub use object::{JsonObject, Stored};
+pub use object::Stored;
 pub use page::{CountedPage, Cursor, Limit, NextCursor, Page, page_request};
 pub use secret::Secret;
-pub use text::{Checked, Digits, MAX_TEXT, NetworkName, Slug, Text, ToolName, Username};
+pub use text::{Checked, Digits, MAX_TEXT, Text, Username};
 pub(crate) use view::view;
 
 /// The part of poem-openapi's `Type` that is the same for every scalar of this module.

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use hub_core::secret;
+use hub_core::{secret, text::chars_problem};
 use poem_openapi::{
     registry::{MetaSchema, MetaSchemaRef},
     types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type},
 };
 use serde_json::Value;
 
-use super::{diagnosis::length_problem, scalar};
+use super::scalar;
 
 /// A secret of `MIN` to `MAX` characters in a request: write-only in the document, masked in `Debug`. One with a
 /// lower bound is a password, whose length hub-core checks with the other rules.
@@ -36,7 +36,7 @@ impl<const MAX: usize, const MIN: usize> Type for Secret<MAX, MIN> {
 impl<const MAX: usize, const MIN: usize> ParseFromJSON for Secret<MAX, MIN> {
     fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
         match value {
-            Some(Value::String(text)) => match length_problem(MIN, MAX, &text) {
+            Some(Value::String(text)) => match chars_problem(&text, &(MIN..=MAX)) {
                 Some(reason) if MIN == 0 => Err(ParseError::custom(reason)),
                 _ => Ok(Self(text.into())),
             },

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 
+use hub_core::text::chars_problem;
 use poem_openapi::{
     registry::{MetaSchema, MetaSchemaRef},
     types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type},
 };
 use serde_json::Value;
 
-use super::{diagnosis::length_problem, scalar};
+use super::scalar;
 
 /// Upper bound of the setting `max_text`, and `maxLength` of texts to send.
 pub const MAX_TEXT: usize = 1 << 20;
@@ -59,7 +60,7 @@ impl<const MIN: usize, const MAX: usize, const ENFORCED: bool> ParseFromParamete
     for Text<MIN, MAX, ENFORCED>
 {
     fn parse_from_parameter(text: &str) -> ParseResult<Self> {
-        match length_problem(MIN, MAX, text) {
+        match chars_problem(text, &(MIN..=MAX)) {
             Some(reason) if ENFORCED => Err(ParseError::custom(reason)),
             _ => Ok(Self(text.to_owned())),
         }
@@ -144,23 +145,8 @@ patterned! {
 }
 
 patterned! {
-    /// The slug of an app.
-    Slug = 3..=40 "^[a-z0-9][a-z0-9-]*[a-z0-9]$", example "weather"
-}
-
-patterned! {
-    /// The name of a tool, as models accept it.
-    ToolName = 1..=64 "^[A-Za-z0-9_-]+$", example "weather"
-}
-
-patterned! {
     /// The number that a phone shows.
     Digits = 1..=16 "^[0-9]+$", example "42"
-}
-
-patterned! {
-    /// Name of a chat network.
-    NetworkName = 1..=64 "^(ilink|sim)$", example "ilink"
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ use crate::{
     network::{LoginPrompt, NetworkError},
     qr,
     secret::Secret,
-    text,
     time::Timestamp,
 };
 
@@ -42,14 +41,18 @@ const MAX_KNOWN: u32 = 10;
 /// The network that is used when there are several and none is named.
 const DEFAULT_NETWORK: &str = "ilink";
 
-/// A login to start.
-#[derive(Debug, Clone, Default)]
+/// An account to bind.
+#[derive(Debug, Clone, Default, hub_macros::Api)]
+#[api(name = "StartBind", input, checked, example = { "name": "Shop" })]
 pub struct NewBind {
-    /// Chat network; the hub's own choice when absent.
+    /// Chat network, for example `ilink` or `sim`; the default network if absent.
+    #[api(length = 1..=64, pattern("^(ilink|sim)$", "ilink"))]
     pub network: Option<String>,
-    /// Name of the bot; when absent, a new bot gets one made up and a known bot keeps its own.
+    /// Name of the bot. If absent, a new bot gets a generated name and a known one keeps its name.
+    #[api(line = 1..=MAX_NAME)]
     pub name: Option<String>,
-    /// Set for a new login of this bot: another account is refused.
+    /// The bot that is logged in again: another account is refused.
+    #[api(skip)]
     pub for_bot: Option<BotId>,
 }
 
@@ -95,9 +98,7 @@ impl Bots<'_> {
     pub async fn start_bind(&self, actor: &Actor, new: NewBind) -> Result<BindView> {
         let owner_id = starter(actor)?;
         let mut problems = Problems::default();
-        if let Some(name) = &new.name {
-            text::check_name(&mut problems, "name", name, 1..=MAX_NAME);
-        }
+        new.check_bounds(&mut problems);
         problems.finish()?;
         let for_bot = for_bot(actor, new.for_bot)?;
         let network = self.network_of(owner_id, new.network, for_bot).await?;

@@ -60,7 +60,7 @@ async fn every_wrong_field_of_a_new_channel_is_named_at_once() {
         "webhook.timeout_ms",
         "webhook.max_concurrency",
         "webhook.rate_limit_per_s",
-        "webhook.retry.schedule_s",
+        "webhook.retry.schedule_s[0]",
         "ai.base_url",
         "ai.model",
         "ai.system_prompt",

@@ -1,6 +1,6 @@
 //! Settings of the AI sink.
 
-use serde::{Deserialize, Deserializer, Serialize, de::IntoDeserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     ai,
@@ -8,7 +8,6 @@ use crate::{
     error::{Problems, Result},
     model::sinks::Change,
     secret::Secret,
-    text::is_within,
     words::words,
 };
 
@@ -91,36 +90,83 @@ impl Default for AiSettings {
     }
 }
 
-/// What replaces the AI sink's settings; the fields are those of [`AiSettings`] and the key, and what is left
-/// out gets its default.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+/// A new configuration of the AI sink.
+#[derive(Debug, Clone, PartialEq, Deserialize, hub_macros::Api)]
 #[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "the fields are documented where they are stored")]
+#[api(name = "SetAi", input, checked, like = AiSettings, example = {
+    "api_key": "sk-example",
+    "base_url": "https://api.example.com/v1",
+    "enabled": true,
+    "max_history": 20,
+    "model": "example-model",
+    "source": "custom",
+    "system_prompt": "Answer in one sentence.",
+})]
+#[expect(missing_docs, reason = "the other fields are those of `AiSettings`")]
 pub struct AiUpdate {
+    /// Whether a model responds to messages; `true` if absent.
     pub enabled: bool,
+    /// The endpoint to use; the administrator's if absent.
     #[serde(deserialize_with = "source_or_older")]
+    #[api(from(AiSourceChoice, AiSource::from))]
     pub source: AiSource,
+    /// Base URL of a custom endpoint, with or without `/chat/completions`; it may have a query such as `?api-version=`.
+    /// Private addresses are rejected.
+    #[api(chars = 0..=2048)]
     pub base_url: String,
+    /// Header of the key, for example `api-key`; `Authorization: Bearer` if absent or empty.
+    #[api(chars = 0..=128)]
     pub key_header: String,
-    /// Key of a custom endpoint; endpoints in the own network often want none.
+    /// Key of a custom endpoint. If absent, it is kept; `null` removes it.
+    #[api(chars = 0..=MAX_KEY)]
     pub api_key: Change<Secret>,
+    /// Name of the model; required for a custom endpoint.
+    #[api(chars = 0..=MAX_MODEL)]
     pub model: String,
+    #[api(chars = 0..=MAX_PROMPT)]
     pub system_prompt: String,
+    #[api(range = 1..=MAX_HISTORY)]
     pub max_history: u32,
+    #[api(range = 1..=MAX_TOKENS)]
     pub max_tokens: Option<u32>,
+    #[api(range = 0.0..=2.0)]
     pub temperature: Option<f64>,
     pub hide_thinking: bool,
     pub strip_markdown: bool,
+    /// Longest silence of the model, and longest run of a tool, in milliseconds; 60000 if absent. A response takes at
+    /// most 10 minutes in total.
+    #[api(range = 1..=MAX_TIMEOUT_MS)]
     pub timeout_ms: u32,
     pub tools: bool,
+    /// Text that the sender receives if the model fails permanently (for example with 401) or returns an empty
+    /// response; nothing if absent or empty.
+    #[api(chars = 0..=MAX_ERROR_REPLY)]
     pub error_reply: String,
 }
 
-/// Reads `builtin`, the word of older clients, too.
+words! {
+    /// The model endpoint to use.
+    enum AiSourceChoice {
+        /// The endpoint that the administrator configured, with its key.
+        Global = "global",
+        /// Alias of `global`, for older clients.
+        Builtin = "builtin",
+        /// An endpoint of the channel; never called with the administrator's key.
+        Custom = "custom",
+    }
+}
+
+impl From<AiSourceChoice> for AiSource {
+    fn from(choice: AiSourceChoice) -> Self {
+        match choice {
+            AiSourceChoice::Global | AiSourceChoice::Builtin => Self::Global,
+            AiSourceChoice::Custom => Self::Custom,
+        }
+    }
+}
+
 fn source_or_older<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<AiSource, D::Error> {
-    let word = String::deserialize(deserializer)?;
-    let word = if word == "builtin" { AiSource::Global.as_str() } else { &word };
-    AiSource::deserialize(word.into_deserializer())
+    AiSourceChoice::deserialize(deserializer).map(AiSource::from)
 }
 
 impl Default for AiUpdate {
@@ -158,37 +204,15 @@ impl AiUpdate {
         let key_header = ai::checked_key_header(&self.key_header, &mut problems);
         let needs_model = self.enabled && self.source == AiSource::Custom;
         problems.check(!needs_model || !self.model.is_empty(), "model", "must be set for a custom endpoint");
-        let plain_name = is_within(&self.model, MAX_MODEL) && !self.model.chars().any(char::is_control);
-        problems.check(
-            plain_name,
-            "model",
-            "must be at most 200 characters, none of them a control character",
-        );
-        problems.check(
-            is_within(&self.system_prompt, MAX_PROMPT),
-            "system_prompt",
-            "must be at most 32768 characters",
-        );
-        let in_range = |value: u32, max: u32| (1..=max).contains(&value);
-        problems.check(in_range(self.max_history, MAX_HISTORY), "max_history", "must be from 1 to 100");
-        problems.check(
-            self.max_tokens.is_none_or(|tokens| in_range(tokens, MAX_TOKENS)),
-            "max_tokens",
-            "must be from 1 to 131072, or left out",
-        );
-        problems.check(
-            self.temperature.is_none_or(|temperature| (0.0..=2.0).contains(&temperature)),
-            "temperature",
-            "must be from 0 to 2, or left out",
-        );
-        problems.check(in_range(self.timeout_ms, MAX_TIMEOUT_MS), "timeout_ms", "must be from 1 to 120000");
+        let has_control = self.model.chars().any(char::is_control);
+        problems.check(!has_control, "model", "must not contain control characters");
+        self.check_bounds(&mut problems);
         if let Change::Set(key) = &self.api_key {
             let key = key.expose();
-            let visible = (1..=MAX_KEY).contains(&key.len()) && key.bytes().all(|b| b.is_ascii_graphic());
-            problems.check(visible, "api_key", "must be visible ASCII without spaces, at most 4096 bytes");
+            let is_visible = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
+            problems.check(is_visible, "api_key", "must be visible ASCII without spaces");
         }
-        let fits = is_within(&self.error_reply, MAX_ERROR_REPLY) && !self.error_reply.contains('\0');
-        problems.check(fits, "error_reply", "must be at most 1000 characters without NUL");
+        problems.check(!self.error_reply.contains('\0'), "error_reply", "must not contain NUL");
         problems.finish()?;
         Ok(AiSettings {
             enabled: self.enabled,

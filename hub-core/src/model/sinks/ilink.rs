@@ -12,13 +12,16 @@ const MAX_IDLE_DAYS: u32 = 365;
 /// The iLink sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 #[serde(default, deny_unknown_fields)]
-#[api(name = "IlinkSink", example = { "enabled": false, "idle_days": 30, "max_clients": 5 })]
+#[api(name = "IlinkSink", checked, set("SetIlink", "A new configuration of the iLink sink."), example = { "enabled": true, "idle_days": 30, "max_clients": 5 })]
 pub struct IlinkSettings {
     /// Whether clients may log in and receive messages.
+    #[api(absent = true)]
     pub enabled: bool,
-    /// Clients that may be logged in at the same time.
+    /// Clients that may be logged in at the same time. A lower number logs no client out.
+    #[api(range = 1..=MAX_CLIENTS)]
     pub max_clients: u32,
     /// Days after its last request when a client is logged out.
+    #[api(range = 1..=MAX_IDLE_DAYS)]
     pub idle_days: u32,
 }
 
@@ -35,9 +38,7 @@ impl IlinkSettings {
     /// `INVALID_PARAMS` naming each that is out of range.
     pub fn validate(&self) -> Result<()> {
         let mut problems = Problems::default();
-        let in_range = |value: u32, max: u32| (1..=max).contains(&value);
-        problems.check(in_range(self.max_clients, MAX_CLIENTS), "max_clients", "must be from 1 to 20");
-        problems.check(in_range(self.idle_days, MAX_IDLE_DAYS), "idle_days", "must be from 1 to 365");
+        self.check_bounds(&mut problems);
         problems.finish()
     }
 }

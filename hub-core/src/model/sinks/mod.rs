@@ -1,7 +1,7 @@
 //! The settings of a channel's sinks: what is stored, what an update may say, and what makes it acceptable. Secrets
 //! are never part of what is stored here: the store keeps them sealed, apart.
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
 use crate::{
@@ -15,6 +15,7 @@ mod ilink;
 mod shown;
 mod webhook;
 
+pub use crate::input::Change;
 pub use ai::{AiSettings, AiSource, AiUpdate};
 pub use ilink::IlinkSettings;
 pub use shown::{AiSink, WebhookAuth, WebhookSink};
@@ -51,40 +52,10 @@ impl Serialize for SinkKey {
     }
 }
 
-/// What an update does to a value that is not shown: left out keeps it, `null` clears it, a value sets it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Change<T> {
-    /// The field was left out.
-    #[default]
-    Keep,
-    /// The field was `null`.
-    Clear,
-    /// The field had a value.
-    Set(T),
-}
-
-impl<T> Change<T> {
-    /// The value after the change.
-    pub fn apply<'a>(&'a self, stored: Option<&'a T>) -> Option<&'a T> {
-        match self {
-            Self::Keep => stored,
-            Self::Clear => None,
-            Self::Set(value) => Some(value),
-        }
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Change<T> {
-    /// For a field with `#[serde(default)]`, which is what tells "left out" from `null`.
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Option::deserialize(deserializer)?.map_or(Self::Clear, Self::Set))
-    }
-}
-
 /// The WebSocket sink.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 #[serde(default, deny_unknown_fields)]
-#[api(name = "WebSocketSink", example = {
+#[api(name = "WebSocketSink", checked, set("SetWebSocket", "A new configuration of the WebSocket sink."), example = {
     "allowed_origins": ["https://app.example"],
     "enabled": true,
     "include_outbound": false,
@@ -95,6 +66,7 @@ pub struct WebSocketSettings {
     /// Whether clients also receive what the bot sends.
     pub include_outbound: bool,
     /// Origins of pages, in addition to the hub's own, from which a browser may connect; `*` for any.
+    #[api(items = ..=MAX_ORIGINS, chars = 1..=256)]
     pub allowed_origins: Vec<String>,
 }
 
@@ -120,8 +92,7 @@ impl WebSocketSettings {
     /// `INVALID_PARAMS` naming each that is none.
     pub fn validate(&self) -> Result<()> {
         let mut problems = Problems::default();
-        let fits = self.allowed_origins.len() <= MAX_ORIGINS;
-        problems.check(fits, "allowed_origins", format!("must be at most {MAX_ORIGINS}"));
+        self.check_bounds(&mut problems);
         for (place, origin) in self.allowed_origins.iter().enumerate().take(MAX_ORIGINS) {
             // As browsers send it: scheme and host in lower case, no default port, nothing behind.
             let parsed = Url::parse(origin).map(|url| url.origin());
@@ -137,28 +108,6 @@ impl WebSocketSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secret::Secret;
-
-    #[derive(Deserialize)]
-    struct Body {
-        #[serde(default)]
-        secret: Change<Secret>,
-    }
-
-    #[test]
-    fn left_out_null_and_value_differ() {
-        let stored = Secret::from("old");
-        for (text, change, after) in [
-            ("{}", Change::Keep, Some("old")),
-            (r#"{"secret":null}"#, Change::Clear, None),
-            (r#"{"secret":"new"}"#, Change::Set(Secret::from("new")), Some("new")),
-        ] {
-            let body: Body = serde_json::from_str(text).unwrap();
-            assert_eq!(body.secret, change);
-            assert_eq!(body.secret.apply(Some(&stored)).map(Secret::expose), after);
-        }
-        assert!(serde_json::from_str::<Body>(r#"{"secret":1}"#).is_err());
-    }
 
     #[test]
     fn websocket_settings_have_defaults_and_no_other_fields() {

@@ -85,11 +85,11 @@ words! {
 
 /// Schedule of retries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
-#[api(name = "Retry", read)]
+#[api(name = "Retry", read, checked)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetrySettings {
     /// Seconds before each retry, 1 to 20 entries; after the last one the delivery is dead.
-    #[api(items = 1..=MAX_RETRIES)]
+    #[api(items = 1..=MAX_RETRIES, range = 1..=MAX_WAIT_S)]
     pub schedule_s: Vec<u32>,
 }
 
@@ -141,33 +141,49 @@ impl Default for WebhookSettings {
     }
 }
 
-/// Authentication in an update.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+/// How the hub authenticates itself to the receiver.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, hub_macros::Api)]
 #[serde(default, deny_unknown_fields)]
+#[api(name = "SetAuth", input, checked)]
 pub struct AuthUpdate {
-    /// The method.
+    /// The method; `none` if absent.
     pub method: AuthMethod,
-    /// Header of the method `header`; [`DEFAULT_AUTH_HEADER`] when left out.
+    /// Header of the method `header`; `X-Custom-Auth` if absent.
+    #[api(chars = 0..=128)]
     pub header_name: Option<String>,
-    /// Token, header value or key, depending on the method. With the method `none` it signs all the same. `hmac` without
-    /// a secret gets a generated one.
+    /// Token, header value or key, depending on the method; at least 16 bytes for signatures. If absent, it is kept,
+    /// or generated for `hmac` if the webhook has no secret yet; `null` removes it. `whsec_` followed by base64 is the form of
+    /// Standard Webhooks: the key is the decoded bytes. Of any other text, the key is the UTF-8 bytes.
+    #[api(chars = 0..=MAX_SECRET)]
     pub secret: Change<Secret>,
 }
 
-/// Replaces the settings of the webhook sink. The fields are those of [`WebhookSettings`]. A field that is left out
-/// gets its default, except the secret, which is kept; to keep the other settings too, start from the stored ones:
-/// `WebhookUpdate { url, ..channel.webhook.into() }`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// A new configuration of the webhook sink.
+// An embedder keeps the other settings with `WebhookUpdate { url, ..channel.webhook.into() }`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, hub_macros::Api)]
 #[serde(default, deny_unknown_fields)]
-#[expect(missing_docs, reason = "the fields are documented where they are stored")]
+#[api(name = "SetWebhook", input, checked, like = WebhookSettings, example = {
+    "auth": { "method": "hmac", "secret": "a key of at least 16 bytes" },
+    "enabled": true,
+    "timeout_ms": 10000,
+    "url": "https://example.com/hook",
+})]
+#[expect(missing_docs, reason = "the other fields are those of `WebhookSettings`")]
 pub struct WebhookUpdate {
     pub enabled: bool,
+    /// URL that receives the POST requests; private addresses are rejected.
+    #[api(chars = 0..=2048)]
     pub url: String,
+    /// How the hub authenticates itself; not at all if absent.
     pub auth: AuthUpdate,
+    #[api(range = 1..=MAX_TIMEOUT_MS)]
     pub timeout_ms: u32,
+    /// Schedule of retries; after 5 s, 30 s, 2 min, 10 min, 1 h, 6 h and 24 h if absent.
     pub retry: RetrySettings,
     pub ordering: Ordering,
+    #[api(range = 1..=MAX_CONCURRENCY)]
     pub max_concurrency: u32,
+    #[api(range = 1..=MAX_RATE)]
     pub rate_limit_per_s: Option<u32>,
     pub auto_reply: bool,
 }
@@ -217,26 +233,9 @@ impl WebhookUpdate {
     pub fn validate(&self, egress: &Egress, stored: Option<&Secret>) -> Result<WebhookSettings> {
         let mut problems = Problems::default();
         let url = self.checked_url(egress, &mut problems);
-        self.auth.check(stored, &mut problems);
-        let in_range = |value: u32, max: u32| (1..=max).contains(&value);
-        problems.check(in_range(self.timeout_ms, MAX_TIMEOUT_MS), "timeout_ms", "must be from 1 to 30000");
-        problems.check(
-            in_range(self.max_concurrency, MAX_CONCURRENCY),
-            "max_concurrency",
-            "must be from 1 to 64",
-        );
-        problems.check(
-            self.rate_limit_per_s.is_none_or(|rate| in_range(rate, MAX_RATE)),
-            "rate_limit_per_s",
-            "must be from 1 to 1000, or left out",
-        );
-        let schedule = &self.retry.schedule_s;
-        problems.check(
-            (1..=MAX_RETRIES).contains(&schedule.len())
-                && schedule.iter().all(|wait| in_range(*wait, MAX_WAIT_S)),
-            "retry.schedule_s",
-            "must be 1 to 20 waits of 1 to 604800 seconds",
-        );
+        problems.within("auth", |problems| self.auth.check(stored, problems));
+        self.check_bounds(&mut problems);
+        problems.within("retry", |problems| self.retry.check_bounds(problems));
         problems.finish()?;
         Ok(WebhookSettings {
             enabled: self.enabled,
@@ -279,28 +278,27 @@ impl AuthUpdate {
     }
 
     pub(crate) fn check(&self, stored: Option<&Secret>, problems: &mut Problems) {
+        self.check_bounds(problems);
         if let Some(name) = &self.header_name {
             match check_name(name) {
-                Err(reason) => problems.add("auth.header_name", reason),
+                Err(reason) => problems.add("header_name", reason),
                 // It says what the body is; a secret in it would break every receiver.
                 Ok(name) => {
                     problems.check(
                         name != http::header::CONTENT_TYPE,
-                        "auth.header_name",
+                        "header_name",
                         "is a header that cannot be set",
                     );
                 }
             }
         }
-        let field = "auth.secret";
+        let field = "secret";
         let Some(secret) = self.secret.apply(stored).map(Secret::expose) else {
             problems.check(self.method == AuthMethod::None, field, "must be set for this method");
             return;
         };
         match self.method {
-            _ if secret.is_empty() || secret.len() > MAX_SECRET => {
-                problems.add(field, "must be 1 to 4096 bytes long");
-            }
+            _ if secret.is_empty() => problems.add(field, "must not be empty"),
             AuthMethod::Bearer => problems.check(
                 secret.bytes().all(|b| b.is_ascii_graphic()),
                 field,

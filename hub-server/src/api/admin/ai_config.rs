@@ -6,21 +6,18 @@ use hub_core::{
         ai_config::{AiConfig, AiConfigUpdate},
         ai_test::AiTest,
     },
-    channels::sinks::Change,
+    openapi::Api,
     time::Timestamp,
 };
 use poem::{Request, web::Data};
-use poem_openapi::{
-    Object, OpenApi,
-    types::{Example, MaybeUndefined},
-};
+use poem_openapi::OpenApi;
 
 use crate::{
     api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
     serve::ClientGone,
-    wire::{Body, Checked, Number, Secret, Text, view},
+    wire::{Body, view},
 };
 
 /// The administrator's AI endpoint.
@@ -29,8 +26,20 @@ pub struct AiConfigApi;
 
 view! {
     /// The AI endpoint of the hub, without its key.
-    #[derive(Debug, Object)]
-    #[oai(skip_serializing_if_is_none, example)]
+    #[derive(Debug, Api)]
+    #[api(example = {
+    "api_key": "***mple",
+    "base_url": "https://api.example.com/v1",
+    "daily_tokens": 100_000,
+    "enabled": true,
+    "key_header": "",
+    "model": "example-model",
+    "models": [
+        "example-model-large"
+    ],
+    "system_prompt": "",
+    "updated_at": "2025-11-21T09:30:00.000Z"
+})]
     pub struct AiConfigView from config: AiConfig {
         /// Whether channels may use it.
         pub enabled: bool = config.settings.enabled,
@@ -55,35 +64,18 @@ view! {
     }
 }
 
-/// A new AI endpoint of the hub.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
-pub struct SetAiConfig {
-    /// Whether channels may use it; `true` if absent.
-    pub enabled: Option<bool>,
-    /// Base URL of an OpenAI-compatible service, with or without `/chat/completions`; OpenAI's if absent. It may have a
-    /// query such as `?api-version=`. A private address has to be allowed by the operator (`HUB_EGRESS_ALLOW`).
-    pub base_url: Option<Checked<0, 2048>>,
-    /// Header of the key, for example `api-key`; `Authorization: Bearer` if absent or empty.
-    pub key_header: Option<Checked<0, 128>>,
-    /// The key. If it is absent or begins with `***`, the stored one is kept; `null` removes it.
-    pub api_key: MaybeUndefined<Secret<4096>>,
-    /// The model of channels without one; `gpt-4o-mini` if absent.
-    pub model: Option<Checked<1, 200>>,
-    /// Other models that channels may use, at most 100; none if absent.
-    #[oai(validator(max_items = 100))]
-    pub models: Option<Vec<Checked<1, 200>>>,
-    /// System prompt before the prompt of the channel, at most 32,768 characters; none if absent.
-    pub system_prompt: Option<Checked<0, 32_768>>,
-    /// Maximum tokens of a response, for all channels, 1 to 131072; no limit if absent.
-    pub max_tokens: Option<Number<1, 131_072>>,
-    /// Tokens per channel and day (UTC); no limit if absent.
-    pub daily_tokens: Option<Number<1, { u32::MAX }>>,
-}
-
 /// Result of the test.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none, example)]
+#[derive(Debug, Api)]
+#[api(example = {
+    "answer": "Yes.",
+    "duration_ms": 640,
+    "model": "example-model",
+    "ok": true,
+    "usage": {
+        "completion_tokens": 2,
+        "prompt_tokens": 15
+    }
+})]
 pub struct AiTestView {
     /// Whether the model responded.
     pub ok: bool,
@@ -100,7 +92,7 @@ pub struct AiTestView {
 }
 
 /// Tokens of a response.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct AiUsageView {
     /// Prompt tokens.
     pub prompt_tokens: u64,
@@ -109,7 +101,7 @@ pub struct AiUsageView {
 }
 
 /// Error of a model call.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct AiTestError {
     /// Class: `refused` (4xx), `rate_limited`, `failed` (5xx), `not_understood`, `cut`, `bad_url`, or that of a
     /// connection: `blocked_address`, `dns`, `connect`, `tls`, `timeout`, `too_large`, `broken`. Of a channel also
@@ -117,27 +109,6 @@ pub struct AiTestError {
     pub class: String,
     /// Message, including that of the endpoint.
     pub message: String,
-}
-
-impl From<SetAiConfig> for AiConfigUpdate {
-    fn from(body: SetAiConfig) -> Self {
-        let default = Self::default();
-        Self {
-            enabled: body.enabled.unwrap_or(default.enabled),
-            base_url: body.base_url.map_or(default.base_url, String::from),
-            key_header: body.key_header.map_or(default.key_header, String::from),
-            api_key: match body.api_key {
-                MaybeUndefined::Undefined => Change::Keep,
-                MaybeUndefined::Null => Change::Clear,
-                MaybeUndefined::Value(key) => Change::Set(key.0),
-            },
-            model: body.model.map_or(default.model, String::from),
-            models: body.models.unwrap_or_default().into_iter().map(String::from).collect(),
-            system_prompt: body.system_prompt.map_or(default.system_prompt, String::from),
-            max_tokens: body.max_tokens.map(u32::from),
-            daily_tokens: body.daily_tokens.map(|tokens| tokens.0.into()),
-        }
-    }
 }
 
 impl From<AiTest> for AiTestView {
@@ -162,52 +133,6 @@ impl From<AiTest> for AiTestView {
     }
 }
 
-impl Example for AiConfigView {
-    fn example() -> Self {
-        Self {
-            enabled: true,
-            base_url: "https://api.example.com/v1".to_owned(),
-            key_header: String::new(),
-            api_key: Some("***mple".to_owned()),
-            model: "example-model".to_owned(),
-            models: vec!["example-model-large".to_owned()],
-            system_prompt: String::new(),
-            max_tokens: None,
-            daily_tokens: Some(100_000),
-            updated_at: Some(hub_core::time::Timestamp::from_millis(1_763_717_400_000)),
-        }
-    }
-}
-
-impl Example for SetAiConfig {
-    fn example() -> Self {
-        Self {
-            enabled: None,
-            base_url: Some(Text("https://api.example.com/v1".to_owned())),
-            key_header: None,
-            api_key: MaybeUndefined::Value(Secret("sk-example".into())),
-            model: Some(Text("example-model".to_owned())),
-            models: Some(vec![Text("example-model-large".to_owned())]),
-            system_prompt: None,
-            max_tokens: None,
-            daily_tokens: Some(Number(100_000)),
-        }
-    }
-}
-
-impl Example for AiTestView {
-    fn example() -> Self {
-        Self {
-            ok: true,
-            model: "example-model".to_owned(),
-            duration_ms: 640,
-            answer: Some("Yes.".to_owned()),
-            usage: Some(AiUsageView { prompt_tokens: 15, completion_tokens: 2 }),
-            error: None,
-        }
-    }
-}
-
 #[OpenApi(tag = "Tag::Admin")]
 impl AiConfigApi {
     /// Shows the AI endpoint of the hub
@@ -226,9 +151,9 @@ impl AiConfigApi {
         &self,
         hub: Data<&Hub>,
         admin: Administrator,
-        body: Body<SetAiConfig>,
+        body: Body<AiConfigUpdate>,
     ) -> ApiResult<AiConfigView> {
-        ok(hub.ai_config().set(&admin.0, body.0.into()).await?.into())
+        ok(hub.ai_config().set(&admin.0, body.0).await?.into())
     }
 
     /// Tests the AI endpoint of the hub

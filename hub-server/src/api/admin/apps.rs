@@ -4,6 +4,7 @@ use hub_core::{
     Hub,
     apps::{App, Apps},
     id::AppId,
+    openapi::Api,
 };
 use poem::web::Data;
 use poem_openapi::{
@@ -12,11 +13,19 @@ use poem_openapi::{
 };
 
 use crate::{
-    api::{Tag, apps::RejectApp},
+    api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, ok},
-    wire::{Body, Cursor, Limit, Page, page_request},
+    wire::{Body, Checked, Cursor, Limit, Page, page_request},
 };
+
+/// A rejection of a listing.
+#[derive(Debug, Api)]
+#[api(input, example = { "reason": "does not explain what it does with messages" })]
+pub struct RejectApp {
+    /// Reason for the author, at most 2,000 characters.
+    pub reason: Checked<1, 2000>,
+}
 
 /// The review of apps.
 #[derive(Debug, Clone, Copy)]

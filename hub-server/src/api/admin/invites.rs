@@ -1,8 +1,8 @@
 //! Invitations to register.
 
-use hub_core::{Hub, admin::Invite};
+use hub_core::{Hub, admin::Invite, openapi::Api};
 use poem::web::Data;
-use poem_openapi::{Object, OpenApi, param::Header, types::Example};
+use poem_openapi::{OpenApi, param::Header};
 
 use crate::{
     api::Tag,
@@ -16,8 +16,10 @@ use crate::{
 pub struct InvitesApi;
 
 /// An invitation to create.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "expires_in_days": 14
+})]
 pub struct CreateInvite {
     /// Lifetime in days, 1 to 90; 7 if absent.
     pub expires_in_days: Option<Number<1, 90>>,
@@ -39,11 +41,5 @@ impl InvitesApi {
     ) -> ApiResult<Invite> {
         let (days, once) = (body.0.expires_in_days.map(u32::from), idempotency_key.0.as_deref());
         ok(hub.admin().create_invite(&admin.0, days, once).await?)
-    }
-}
-
-impl Example for CreateInvite {
-    fn example() -> Self {
-        Self { expires_in_days: Some(Number(14)) }
     }
 }

@@ -19,7 +19,7 @@ pub use invites::{CreateInvite, InvitesApi};
 pub use reset::ResetLinksApi;
 pub use sessions::{EndedSessions, SessionsApi};
 pub use stats::{StatsApi, StatsView};
-pub use users::{UpdateUser, UsersApi};
+pub use users::UsersApi;
 
 /// All parts except the review of plugins.
 pub type AdminApi = (UsersApi, SessionsApi, ResetLinksApi, AdminBotsApi, StatsApi, AuditApi, InvitesApi);

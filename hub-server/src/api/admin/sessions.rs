@@ -5,12 +5,12 @@ use hub_core::{
     accounts::Session,
     admin::Admin,
     id::{SessionId, UserId},
+    openapi::Api,
 };
 use poem::web::Data;
 use poem_openapi::{
-    Object, OpenApi,
+    OpenApi,
     param::{Path, Query},
-    types::Example,
 };
 
 use crate::{
@@ -25,8 +25,10 @@ use crate::{
 pub struct SessionsApi;
 
 /// Number of revoked sessions.
-#[derive(Debug, Object)]
-#[oai(example)]
+#[derive(Debug, Api)]
+#[api(example = {
+    "ended": 2
+})]
 pub struct EndedSessions {
     /// The number.
     pub ended: u64,
@@ -80,11 +82,5 @@ impl SessionsApi {
     ) -> ApiResult<EndedSessions> {
         let session = Some(session_id.0);
         ok(EndedSessions { ended: hub.admin().end_sessions(&admin.0, id.0, session).await? })
-    }
-}
-
-impl Example for EndedSessions {
-    fn example() -> Self {
-        Self { ended: 2 }
     }
 }

@@ -4,10 +4,11 @@ use hub_core::{
     Hub,
     admin::{self, BotCounts, Stats},
     bots,
+    openapi::Api,
     time::Timestamp,
 };
 use poem::web::Data;
-use poem_openapi::{Object, OpenApi, types::Example};
+use poem_openapi::OpenApi;
 
 use crate::{
     api::Tag,
@@ -21,8 +22,50 @@ use crate::{
 pub struct StatsApi;
 
 /// Statistics of a hub. Counts of other nodes in the last ten seconds may be missing.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none, example)]
+#[derive(Debug, Api)]
+#[api(example = {
+    "bots": {
+        "by_status": {
+            "connecting": 0,
+            "degraded": 0,
+            "error": 0,
+            "expired": 0,
+            "offline": 0,
+            "online": 1,
+            "pending": 0
+        },
+        "total": 1
+    },
+    "channels": 2,
+    "deliveries": {
+        "dead": 1,
+        "done": 118,
+        "parked": 0,
+        "pending": 1
+    },
+    "messages": {
+        "in": 120,
+        "out": 87
+    },
+    "oldest_pending_at": "2026-11-21T09:30:00.000Z",
+    "plugin_runs": 40,
+    "series": [
+        {
+            "at": "2026-11-21T09:30:00.000Z",
+            "delivered": 2,
+            "failed": 0,
+            "messages_in": 2,
+            "messages_out": 1,
+            "plugin_runs": 1
+        }
+    ],
+    "users": {
+        "active": 2,
+        "admins": 1,
+        "disabled": 1,
+        "total": 3
+    }
+})]
 pub struct StatsView {
     /// Users.
     pub users: UserStats,
@@ -43,7 +86,7 @@ pub struct StatsView {
 }
 
 /// Users by status and role.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct UserStats {
     /// All users.
     pub total: u64,
@@ -56,7 +99,7 @@ pub struct UserStats {
 }
 
 /// Bots by status.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct BotStats {
     /// All bots.
     pub total: u64,
@@ -65,7 +108,7 @@ pub struct BotStats {
 }
 
 /// Bots in each status.
-#[derive(Debug, Default, Object)]
+#[derive(Debug, Default, Api)]
 pub struct BotStatusCounts {
     /// Bound, not connected yet.
     pub pending: u64,
@@ -84,18 +127,18 @@ pub struct BotStatusCounts {
 }
 
 /// Messages by direction.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct MessageStats {
     /// Received from people.
-    #[oai(rename = "in")]
+    #[api(name = "in")]
     pub inbound: u64,
     /// Accepted by the chat network; a long text counts once per part.
-    #[oai(rename = "out")]
+    #[api(name = "out")]
     pub outbound: u64,
 }
 
 /// Deliveries by state. `done` and `dead` are counted since the database was created; a replay is counted separately.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct DeliveryStats {
     /// In their lane.
     pub pending: u64,
@@ -109,7 +152,7 @@ pub struct DeliveryStats {
 
 view! {
     /// Counts of one minute.
-    #[derive(Debug, Object)]
+    #[derive(Debug, Api)]
     pub struct MinuteStats from minute: admin::Minute {
         /// When the minute began.
         pub at: Timestamp,
@@ -179,31 +222,5 @@ impl From<BotCounts> for BotStats {
             } = count;
         }
         Self { total: counts.total, by_status }
-    }
-}
-
-impl Example for StatsView {
-    fn example() -> Self {
-        let at = hub_core::time::Timestamp::from_millis(1_795_253_400_000);
-        Self {
-            users: UserStats { total: 3, active: 2, disabled: 1, admins: 1 },
-            bots: BotStats {
-                total: 1,
-                by_status: BotStatusCounts { online: 1, ..BotStatusCounts::default() },
-            },
-            channels: 2,
-            messages: MessageStats { inbound: 120, outbound: 87 },
-            deliveries: DeliveryStats { pending: 1, parked: 0, done: 118, dead: 1 },
-            oldest_pending_at: Some(at),
-            plugin_runs: 40,
-            series: vec![MinuteStats {
-                at,
-                messages_in: 2,
-                messages_out: 1,
-                delivered: 2,
-                failed: 0,
-                plugin_runs: 1,
-            }],
-        }
     }
 }

@@ -9,34 +9,20 @@ use hub_core::{
 };
 use poem::web::Data;
 use poem_openapi::{
-    Object, OpenApi,
+    OpenApi,
     param::{Path, Query},
-    types::Example,
 };
 
 use crate::{
     api::Tag,
     credentials::Administrator,
     envelope::{ApiResult, Empty, ok},
-    wire::{Body, Checked, Cursor, Limit, Page, Text, page_request},
+    wire::{Body, Cursor, Limit, Page, Text, page_request},
 };
 
 /// Users.
 #[derive(Debug, Clone, Copy)]
 pub struct UsersApi;
-
-/// A change of a user; absent fields keep their values.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
-pub struct UpdateUser {
-    /// The new role.
-    pub role: Option<Role>,
-    /// `disabled` revokes all sessions at once; API keys stop working and bots are paused until the user is `active`
-    /// again.
-    pub status: Option<UserStatus>,
-    /// Display name, 1 to 64 characters.
-    pub display_name: Option<Checked<1, 64>>,
-}
 
 #[OpenApi(tag = "Tag::Admin")]
 impl UsersApi {
@@ -81,9 +67,9 @@ impl UsersApi {
         hub: Data<&Hub>,
         admin: Administrator,
         id: Path<UserId>,
-        body: Body<UpdateUser>,
+        body: Body<UserPatch>,
     ) -> ApiResult<AdminUser> {
-        ok(hub.admin().update_user(&admin.0, id.0, body.0.into()).await?)
+        ok(hub.admin().update_user(&admin.0, id.0, body.0).await?)
     }
 
     /// Deletes a user
@@ -95,21 +81,5 @@ impl UsersApi {
     async fn delete(&self, hub: Data<&Hub>, admin: Administrator, id: Path<UserId>) -> ApiResult<Empty> {
         hub.admin().delete_user(&admin.0, id.0).await?;
         ok(Empty {})
-    }
-}
-
-impl From<UpdateUser> for UserPatch {
-    fn from(request: UpdateUser) -> Self {
-        Self {
-            role: request.role,
-            status: request.status,
-            display_name: request.display_name.map(String::from),
-        }
-    }
-}
-
-impl Example for UpdateUser {
-    fn example() -> Self {
-        Self { role: Some(Role::Admin), status: None, display_name: None }
     }
 }

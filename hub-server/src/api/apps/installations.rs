@@ -2,8 +2,7 @@
 
 use hub_core::{
     Hub,
-    apps::AppEvent,
-    apps::{AppCall, Apps, Installation, RegeneratedToken},
+    apps::{AppCall, AppEvent, Apps, Installation, InstallationPatch, NewInstallation, RegeneratedToken},
     id::{AppId, BotId},
 };
 use poem::web::Data;
@@ -12,7 +11,7 @@ use poem_openapi::{
     param::{Header, Path, Query},
 };
 
-use super::{ChangeApp, InstallApp, views::InstallAnswer};
+use super::views::InstallAnswer;
 use crate::{
     api::Tag,
     credentials::User,
@@ -55,10 +54,10 @@ impl InstallationsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
-        body: Body<InstallApp>,
+        body: Body<NewInstallation>,
     ) -> Result<InstallAnswer, ApiError> {
         let key = idempotency_key.0.as_deref();
-        InstallAnswer::of(hub.apps().install(&user.0, id.0, body.0.into(), key).await?)
+        InstallAnswer::of(hub.apps().install(&user.0, id.0, body.0, key).await?)
     }
 
     /// Changes an app on a bot
@@ -71,9 +70,9 @@ impl InstallationsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "appId")] app_id: Path<AppId>,
-        body: Body<ChangeApp>,
+        body: Body<InstallationPatch>,
     ) -> ApiResult<Installation> {
-        ok(hub.apps().change_installation(&user.0, id.0, app_id.0, body.0.into()).await?)
+        ok(hub.apps().change_installation(&user.0, id.0, app_id.0, body.0).await?)
     }
 
     /// Uninstalls an app from a bot

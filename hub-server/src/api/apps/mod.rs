@@ -2,7 +2,7 @@
 
 use hub_core::{
     Hub,
-    apps::{App, Apps, CreatedApp},
+    apps::{App, AppPatch, AppView, Apps, CreatedApp, NewApp},
     id::AppId,
 };
 use poem::web::Data;
@@ -13,7 +13,6 @@ use poem_openapi::{
 
 mod installations;
 mod oauth;
-mod requests;
 #[cfg(test)]
 mod tests;
 mod views;
@@ -23,7 +22,6 @@ pub use oauth::{
     AppOauthApi, AuthorizationView, Choice, DecideApp, DecidedView, ExchangeCode, ExchangeCodeOlder,
     GrantedView,
 };
-pub use requests::{AppView, ChangeApp, CreateApp, InstallApp, RejectApp, SetAppTool, UpdateApp};
 pub use views::NeedsOauthView;
 
 use super::Tag;
@@ -52,7 +50,7 @@ impl AppsApi {
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
     ) -> ApiResult<Page<App>> {
-        let view = view.0.unwrap_or(AppView::All).into();
+        let view = view.0.unwrap_or_default();
         let page = page_request(&Apps::app_list(&user.0, view), limit.0, cursor.0.as_ref())?;
         ok(hub.apps().list(&user.0, view, &page).await?.into())
     }
@@ -69,9 +67,9 @@ impl AppsApi {
         hub: Data<&Hub>,
         user: User,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
-        body: Body<CreateApp>,
+        body: Body<NewApp>,
     ) -> ApiResult<CreatedApp> {
-        ok(hub.apps().create(&user.0, body.0.into(), idempotency_key.0.as_deref()).await?)
+        ok(hub.apps().create(&user.0, body.0, idempotency_key.0.as_deref()).await?)
     }
 
     /// Shows an app
@@ -92,9 +90,9 @@ impl AppsApi {
         hub: Data<&Hub>,
         user: User,
         id: Path<AppId>,
-        body: Body<UpdateApp>,
+        body: Body<AppPatch>,
     ) -> ApiResult<App> {
-        ok(hub.apps().update(&user.0, id.0, body.0.into()).await?)
+        ok(hub.apps().update(&user.0, id.0, body.0).await?)
     }
 
     /// Deletes an app

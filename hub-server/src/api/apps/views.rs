@@ -1,9 +1,12 @@
 //! Response bodies about apps.
 
-use hub_core::apps::{Install, InstalledApp};
+use hub_core::{
+    apps::{Install, InstalledApp},
+    openapi::Api,
+};
 use poem::{IntoResponse, Response};
 use poem_openapi::{
-    ApiResponse, Object,
+    ApiResponse,
     payload::Json,
     registry::{MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry},
     types::Type,
@@ -12,7 +15,7 @@ use poem_openapi::{
 use crate::envelope::{Always, ApiError, Envelope, ok};
 
 /// An app that starts its installation itself.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct NeedsOauthView {
     /// Always `true`.
     pub needs_oauth: Always<true>,

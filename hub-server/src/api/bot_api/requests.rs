@@ -4,11 +4,9 @@ use hub_core::{
     Error, Result,
     apps::AppTool,
     bots::{Attachment, NewSend},
+    openapi::Api,
 };
-use poem_openapi::{
-    Enum, Object,
-    types::{Any, Example},
-};
+use poem_openapi::{Enum, types::Any};
 use serde_json::Value;
 
 use crate::wire::{FormTexts, MAX_TEXT, Secret, Text};
@@ -30,15 +28,17 @@ pub enum MediaKind {
 }
 
 /// A message to send.
-#[derive(Debug, Default, Object)]
-#[oai(skip_serializing_if_is_none, example)]
+#[derive(Debug, Default, Api)]
+#[api(read, lenient, example = {
+    "content": "Your order is on its way."
+})]
 pub struct BotSend {
     /// Recipient; the owner of the network account if absent or empty.
     pub to_user_id: Option<Text<0, 1024>>,
     /// Alias of `to_user_id`, in the older dialect.
     pub to: Option<Text<0, 1024>>,
     /// Kind; `text` if absent. For a file, its content decides.
-    #[oai(rename = "type")]
+    #[api(name = "type")]
     pub kind: Option<MediaKind>,
     /// The text; the caption of a file. The hub accepts as many bytes of UTF-8 as its setting `max_text` says, 64 KiB
     /// by default; `maxLength` is the upper bound of that setting.
@@ -54,12 +54,6 @@ pub struct BotSend {
     pub context_token: Option<Secret<16_384>>,
     /// Id of the trace that the message belongs to.
     pub trace_id: Option<Text<0, 256>>,
-}
-
-impl Example for BotSend {
-    fn example() -> Self {
-        Self { content: Some(Text("Your order is on its way.".to_owned())), ..Self::default() }
-    }
 }
 
 impl FormTexts for BotSend {
@@ -119,8 +113,8 @@ fn named(file: Attachment, name: String) -> Attachment {
 }
 
 /// A tool of an app, in a request of the app.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
+#[derive(Debug, Api)]
+#[api(input, lenient)]
 pub struct BotTool {
     /// Name for models: 1 to 64 letters, digits, `_` and `-`; unique in the list.
     pub name: Text<0, 1024>,
@@ -144,17 +138,13 @@ impl From<BotTool> for AppTool {
 }
 
 /// The tools of an app.
-#[derive(Debug, Object)]
-#[oai(example)]
+#[derive(Debug, Api)]
+#[api(input, lenient, example = {
+    "tools": []
+})]
 pub struct SetTools {
     /// All of them; at most 50.
     pub tools: Vec<BotTool>,
-}
-
-impl Example for SetTools {
-    fn example() -> Self {
-        Self { tools: Vec::new() }
-    }
 }
 
 impl From<SetTools> for Vec<AppTool> {

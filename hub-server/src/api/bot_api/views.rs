@@ -6,11 +6,12 @@ use hub_core::{
     apps::AppConfig,
     bots::{Bot, BotStatus, Contact, Sent},
     id::{BotId, MessageId, TraceId},
+    openapi::Api,
     page::Page,
     secret::ShownOnce,
     time::Timestamp,
 };
-use poem_openapi::{Enum, Object};
+use poem_openapi::Enum;
 
 use crate::{
     envelope::Always,
@@ -19,7 +20,7 @@ use crate::{
 
 view! {
     /// An accepted message.
-    #[derive(Debug, Object)]
+    #[derive(Debug, Api)]
     pub struct BotSentView from sent: Sent {
         /// Always `true`.
         pub success: Always<true> = Always,
@@ -36,7 +37,7 @@ view! {
 
 view! {
     /// A person with whom the bot has exchanged messages. Unknown texts are empty, never absent.
-    #[derive(Debug, Object)]
+    #[derive(Debug, Api)]
     pub struct BotContactView from contact: Contact {
         /// Id on the chat network, case-sensitive.
         pub user_id: String,
@@ -58,7 +59,7 @@ view! {
 }
 
 /// The contacts of a bot.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct BotContactsView {
     /// Always `true`.
     pub ok: Always<true>,
@@ -77,7 +78,7 @@ impl From<Page<Contact>> for BotContactsView {
 
 view! {
     /// The bot.
-    #[derive(Debug, Object)]
+    #[derive(Debug, Api)]
     pub struct BotInfoView from bot: Bot {
         /// Always `true`.
         pub ok: Always<true> = Always,
@@ -124,7 +125,7 @@ impl From<hub_core::bots::BotStatus> for OlderBotStatus {
 
 view! {
     /// The bot, in the older dialect.
-    #[derive(Debug, Object)]
+    #[derive(Debug, Api)]
     pub struct OlderBotView from bot: Bot {
         /// Id of the bot.
         pub id: BotId,
@@ -140,7 +141,7 @@ view! {
 }
 
 /// The configuration of an app on its bot.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct AppConfigView {
     /// Always `true`.
     pub ok: Always<true>,
@@ -158,7 +159,7 @@ impl From<AppConfig> for AppConfigView {
 }
 
 /// Number of tools after the change.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct ToolsView {
     /// Always `true`.
     pub ok: Always<true>,

@@ -3,8 +3,8 @@
 use hub_core::{
     Hub,
     bots::{
-        BindView, Bot, Bots, Contact, Direction, ListedMessage, Message, MessageSearch, NewSend, Outcome,
-        Sent,
+        BindView, Bot, Bots, Contact, Direction, ListedMessage, Message, MessageSearch, NewBind, NewSend,
+        Outcome, Sent,
     },
     id::{BindId, BotId, ChannelId, MessageId},
     time::Timestamp,
@@ -20,7 +20,7 @@ mod requests;
 mod tests;
 pub(in crate::api) mod views;
 
-pub use requests::{ConfirmBind, RenameBot, SendMedia, SendMessage, SetRemark, StartBind, TextFormat};
+pub use requests::{ConfirmBind, RenameBot, SendMedia, SendMessage, SetRemark, TextFormat};
 pub use views::{BindStepView, BotHealthView};
 
 use super::Tag;
@@ -63,9 +63,9 @@ impl BotsApi {
         hub: Data<&Hub>,
         user: User,
         request: &Request,
-        body: Body<Option<StartBind>>,
+        body: Body<Option<NewBind>>,
     ) -> ApiResult<BindView> {
-        let new = body.0.unwrap_or_default().into();
+        let new = body.0.unwrap_or_default();
         let bots = hub.bots();
         ok(ClientGone::of(request).while_connected(bots.start_bind(&user.0, new)).await?)
     }

@@ -5,58 +5,32 @@ use std::time::Duration;
 
 use hub_core::{
     Error, Result,
-    bots::{Attachment, Direction, MessageFilter, NewBind, NewSend},
+    bots::{Attachment, Direction, MessageFilter, NewSend},
     id::{BindId, MessageId},
     network,
+    openapi::Api,
     time::Timestamp,
 };
-use poem_openapi::{Enum, Object, types::Example};
+use poem_openapi::Enum;
 
-use crate::wire::{Checked, Digits, FormTexts, MAX_TEXT, NetworkName, Number, Secret, Text};
+use crate::wire::{Checked, Digits, FormTexts, MAX_TEXT, Number, Secret, Text};
 
 /// How long a confirm waits by default.
 const DEFAULT_WAIT: Duration = Duration::from_secs(25);
 
-/// An account to bind.
-#[derive(Debug, Default, Object)]
-#[oai(deny_unknown_fields, example)]
-pub struct StartBind {
-    /// Chat network, for example `ilink` or `sim`; the default network if absent.
-    pub network: Option<NetworkName>,
-    /// Name of the bot, 1 to 64 characters. If absent, a new bot gets a generated name and a known one keeps its
-    /// name.
-    pub name: Option<Checked<1, 64>>,
-}
-
-impl Example for StartBind {
-    fn example() -> Self {
-        Self { network: None, name: Some(Text("Shop".to_owned())) }
-    }
-}
-
-impl From<StartBind> for NewBind {
-    fn from(body: StartBind) -> Self {
-        Self { network: body.network.map(Into::into), name: body.name.map(Into::into), for_bot: None }
-    }
-}
-
 /// A new name for a bot.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "name": "Shop"
+})]
 pub struct RenameBot {
     /// Name, 1 to 64 characters.
     pub name: Checked<1, 64>,
 }
 
-impl Example for RenameBot {
-    fn example() -> Self {
-        Self { name: Text("Shop".to_owned()) }
-    }
-}
-
 /// The next step of a bind.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields)]
+#[derive(Debug, Api)]
+#[api(input)]
 pub struct ConfirmBind {
     /// Id from the response of `start`.
     pub bind_id: BindId,
@@ -92,8 +66,8 @@ impl From<TextFormat> for network::TextFormat {
 }
 
 /// A file to send: exactly one of the two fields.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields)]
+#[derive(Debug, Api)]
+#[api(input)]
 pub struct SendMedia {
     /// Id of an upload, from the response with the upload URL. It can be sent once.
     pub upload_id: Option<Text<1, 64>>,
@@ -110,8 +84,10 @@ impl SendMedia {
 }
 
 /// A message to send.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "content": "Your order is on its way."
+})]
 pub struct SendMessage {
     /// Recipient; the owner of the network account if absent.
     pub to_user_id: Option<Checked<1, 200>>,
@@ -134,19 +110,6 @@ impl FormTexts for SendMessage {
     const TEXTS: &'static [&'static str] = &["to_user_id", "content", "context_token", "reply_to", "format"];
 }
 
-impl Example for SendMessage {
-    fn example() -> Self {
-        Self {
-            to_user_id: None,
-            content: Some(Text("Your order is on its way.".to_owned())),
-            media: None,
-            context_token: None,
-            reply_to: None,
-            format: None,
-        }
-    }
-}
-
 impl TryFrom<SendMessage> for NewSend {
     type Error = Error;
 
@@ -164,8 +127,8 @@ impl TryFrom<SendMessage> for NewSend {
 }
 
 /// A remark about a contact.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields)]
+#[derive(Debug, Api)]
+#[api(input)]
 pub struct SetRemark {
     /// The remark, at most 64 characters on one line.
     pub remark: Checked<0, 64>,

@@ -3,17 +3,16 @@
 use hub_core::{
     bots::{BindStatus, BindStep, Bot, BotHealth, BotStatus},
     id::BotId,
+    openapi::Api,
     secret::Secret,
     time::Timestamp,
 };
-use poem_openapi::Object;
 
 use crate::wire::view;
 
 view! {
     /// Connection of a bot.
-    #[derive(Debug, Object)]
-    #[oai(skip_serializing_if_is_none)]
+    #[derive(Debug, Api)]
     pub struct BotHealthView from health: BotHealth {
         /// Id of the bot.
         pub bot_id: BotId = health.bot.id,
@@ -39,8 +38,7 @@ view! {
 }
 
 /// Status of a bind.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
+#[derive(Debug, Api)]
 pub struct BindStepView {
     /// Chat network of the account.
     pub network: String,

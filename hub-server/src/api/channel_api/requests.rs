@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hub_core::{Error, Result, access::ChannelActor, bots::NewSend, id::MessageId};
-use poem_openapi::{Enum, Object, types::Example};
+use hub_core::{Error, Result, access::ChannelActor, bots::NewSend, id::MessageId, openapi::Api};
+use poem_openapi::Enum;
 
 use super::ticket;
 use crate::{
@@ -25,8 +25,10 @@ pub(super) fn wait(millis: Option<u32>) -> Duration {
 }
 
 /// A message to send.
-#[derive(Debug, Default, Object)]
-#[oai(example)]
+#[derive(Debug, Default, Api)]
+#[api(input, lenient, example = {
+    "content": "Your order is on its way."
+})]
 pub struct ChannelSend {
     /// Recipient; the owner of the network account if absent.
     pub to_user_id: Option<Text<0, 1024>>,
@@ -47,12 +49,6 @@ pub struct ChannelSend {
     pub reply_to: Option<MessageId>,
     /// Format of the text; `plain` if absent.
     pub format: Option<TextFormat>,
-}
-
-impl Example for ChannelSend {
-    fn example() -> Self {
-        Self { content: Some(Text("Your order is on its way.".to_owned())), ..Self::default() }
-    }
 }
 
 impl FormTexts for ChannelSend {
@@ -90,7 +86,8 @@ pub enum TypingState {
 }
 
 /// Recipient of a typing indicator.
-#[derive(Debug, Default, Object)]
+#[derive(Debug, Default, Api)]
+#[api(input, lenient)]
 pub struct ChannelTyping {
     /// The person; the owner of the network account if absent.
     pub to_user_id: Option<Text<0, 1024>>,

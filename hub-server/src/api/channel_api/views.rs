@@ -10,9 +10,9 @@ use hub_core::{
     id::{BotId, ChannelId, MediaId, MessageId},
     media::{MediaView, UploadTicket},
     network::MessageItem,
+    openapi::Api,
     time::Timestamp,
 };
-use poem_openapi::Object;
 use serde_json::Value;
 
 use super::ticket;
@@ -23,21 +23,20 @@ use crate::{
 };
 
 /// A message, as in `data` of a `message` frame. Some fields have two spellings, for the dialects of clients.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
+#[derive(Debug, Api)]
 pub struct ChannelMessage {
     /// Always `message`.
-    #[oai(rename = "type")]
+    #[api(name = "type")]
     pub kind: String,
     /// Text of the message.
     pub content: String,
     /// Sender.
     pub sender: MessageSender,
     /// Conversation.
-    #[oai(rename = "sessionID")]
+    #[api(name = "sessionID")]
     pub session_id_camel: String,
     /// Token that permits a reply.
-    #[oai(rename = "contextToken")]
+    #[api(name = "contextToken")]
     pub context_token_camel: String,
     /// Kind: 1 text, 3 image, 34 voice, 43 video, 49 file, 0 other.
     pub msg_type: i64,
@@ -82,7 +81,7 @@ pub struct ChannelMessage {
 }
 
 /// Sender of a message.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct MessageSender {
     /// Id of the person on the network.
     pub user_id: String,
@@ -91,7 +90,7 @@ pub struct MessageSender {
 }
 
 /// A page of a channel's log.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct ChannelMessages {
     /// Oldest first.
     pub items: Vec<Stored<ChannelMessage>>,
@@ -115,7 +114,7 @@ impl TryFrom<Polled> for ChannelMessages {
 
 view! {
     /// Target of an upload.
-    #[derive(Debug, Object)]
+    #[derive(Debug, Api)]
     pub struct UploadView from ticket: UploadTicket {
         /// Id of the upload, for the `media` of a send.
         pub upload_id: MediaId,
@@ -132,14 +131,14 @@ view! {
 }
 
 /// Result of a typing indicator.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct TypingView {
     /// Whether the network accepted it; it accepts none for a person who has never written.
     pub shown: bool,
 }
 
 /// The bot of the channel.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct ChannelStatus {
     /// Id of the channel.
     pub channel_id: ChannelId,
@@ -152,7 +151,7 @@ pub struct ChannelStatus {
 }
 
 /// Configuration of a channel, for its clients.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct ChannelConfig {
     /// The channel.
     pub channel: Channel,
@@ -165,7 +164,7 @@ pub struct ChannelConfig {
 }
 
 /// Limits of the hub.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct ChannelLimits {
     /// Maximum text of a message, in bytes: the setting `max_text`.
     pub text_bytes: u64,

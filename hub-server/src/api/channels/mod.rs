@@ -2,9 +2,14 @@
 
 use hub_core::{
     Hub,
-    channels::{Channel, ChannelClients, Channels, CreatedChannel, RegeneratedKey, TestedFilter},
+    channels::{
+        Channel, ChannelClients, ChannelPatch, Channels, CreatedChannel, Filter, NewChannel, RegeneratedKey,
+        TestedFilter,
+        sinks::{AiUpdate, WebSocketSettings, WebhookUpdate},
+    },
     delivery::{model_test::test_model, ping::ping},
     id::{BotId, ChannelId, SocketId},
+    openapi::{Api, Set},
 };
 use poem::{Request, web::Data};
 use poem_openapi::{
@@ -12,13 +17,8 @@ use poem_openapi::{
     param::{Header, Path, Query},
 };
 
-mod requests;
 #[cfg(test)]
 mod tests;
-
-pub use requests::{
-    AiSourceChoice, CreateChannel, SetAi, SetFilter, SetWebSocket, SetWebhook, TestFilter, UpdateChannel,
-};
 
 use super::{Tag, admin::ai_config::AiTestView, traces::TraceDetail};
 use crate::{
@@ -27,6 +27,26 @@ use crate::{
     serve::ClientGone,
     wire::{Body, Cursor, Limit, Number, Page, Text, page_request},
 };
+
+/// A filter to test.
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "filter": {
+        "expression": "size(content) < 500",
+        "keywords": ["order"],
+        "match": "all",
+        "message_types": ["text"],
+    },
+    "last": 50,
+})]
+pub struct TestFilter {
+    /// The filter.
+    #[api(set)]
+    pub filter: Filter,
+    /// Number of messages to test it on, the newest first; 20 if absent.
+    #[api(range = 1..=100)]
+    pub last: Option<u32>,
+}
 
 /// Channels and their sinks.
 #[derive(Debug, Clone, Copy)]
@@ -63,10 +83,10 @@ impl ChannelsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
-        body: Body<CreateChannel>,
+        body: Body<NewChannel>,
     ) -> ApiResult<CreatedChannel> {
         let key = idempotency_key.0.as_deref();
-        ok(hub.channels().create(&user.0, id.0, body.0.into(), key).await?)
+        ok(hub.channels().create(&user.0, id.0, body.0, key).await?)
     }
 
     /// Shows a channel
@@ -93,9 +113,9 @@ impl ChannelsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
-        body: Body<UpdateChannel>,
+        body: Body<ChannelPatch>,
     ) -> ApiResult<Channel> {
-        ok(hub.channels().update(&user.0, id.0, channel_id.0, body.0.into()).await?)
+        ok(hub.channels().update(&user.0, id.0, channel_id.0, body.0).await?)
     }
 
     /// Deletes a channel
@@ -150,9 +170,9 @@ impl ChannelsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
-        body: Body<SetWebSocket>,
+        body: Body<Set<WebSocketSettings>>,
     ) -> ApiResult<Channel> {
-        let websocket = body.0.into();
+        let Set(websocket) = body.0;
         ok(hub.channels().set_websocket(&user.0, id.0, channel_id.0, &websocket).await?)
     }
 
@@ -212,9 +232,9 @@ impl ChannelsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
-        body: Body<SetWebhook>,
+        body: Body<WebhookUpdate>,
     ) -> ApiResult<Channel> {
-        ok(hub.channels().set_webhook(&user.0, id.0, channel_id.0, body.0.into()).await?)
+        ok(hub.channels().set_webhook(&user.0, id.0, channel_id.0, body.0).await?)
     }
 
     /// Tests the webhook sink
@@ -254,9 +274,9 @@ impl ChannelsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
-        body: Body<SetAi>,
+        body: Body<AiUpdate>,
     ) -> ApiResult<Channel> {
-        ok(hub.channels().set_ai(&user.0, id.0, channel_id.0, body.0.into()).await?)
+        ok(hub.channels().set_ai(&user.0, id.0, channel_id.0, body.0).await?)
     }
 
     /// Tests the AI sink
@@ -292,9 +312,9 @@ impl ChannelsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
-        body: Body<SetFilter>,
+        body: Body<Set<Filter>>,
     ) -> ApiResult<Channel> {
-        let filter = body.0.into();
+        let Set(filter) = body.0;
         ok(hub.channels().set_filter(&user.0, id.0, channel_id.0, &filter).await?)
     }
 
@@ -318,6 +338,6 @@ impl ChannelsApi {
     ) -> ApiResult<TestedFilter> {
         let TestFilter { filter, last } = body.0;
         let (channels, last) = (hub.channels(), last.unwrap_or(20));
-        ok(channels.test_filter(&user.0, id.0, channel_id.0, filter.into(), last).await?)
+        ok(channels.test_filter(&user.0, id.0, channel_id.0, filter, last).await?)
     }
 }

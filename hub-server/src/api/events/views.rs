@@ -4,8 +4,9 @@ use hub_core::{
     event_feed::FeedItem,
     events::{self, Facts},
     id::{AppId, BotId, ChannelId, MessageId, PluginId, TraceId},
+    openapi::Api,
 };
-use poem_openapi::{Enum, Object, types::Example};
+use poem_openapi::Enum;
 
 /// Type of an event of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
@@ -50,13 +51,19 @@ impl From<events::EventKind> for StreamEventType {
 }
 
 /// An event of the stream: the `data` of a server-sent event.
-#[derive(Debug, Clone, Object)]
-#[oai(skip_serializing_if_is_none, example)]
+#[derive(Debug, Clone, Api)]
+#[api(example = {
+    "bot_id": "bot_01KAJJS8P00000000000000005",
+    "id": "6f1d0c5be2a94d37-4711",
+    "state": "ok",
+    "trace_id": "tr_01KAJJS8P00000000000000005",
+    "type": "trace"
+})]
 pub struct StreamEvent {
     /// Position in the stream; to be sent as `after` or `Last-Event-ID` by a client that continues.
     pub id: String,
     /// Type of the event.
-    #[oai(rename = "type")]
+    #[api(name = "type")]
     pub kind: StreamEventType,
     /// Only in `hello`: whether events may be missing since the one after which the client continues.
     pub resync: Option<bool>,
@@ -113,18 +120,6 @@ impl From<FeedItem> for StreamEvent {
                     ..Self::plain(id, kind.into())
                 }
             }
-        }
-    }
-}
-
-impl Example for StreamEvent {
-    fn example() -> Self {
-        let id = 0x019a_a52c_a2c0_0000_0000_0000_0000_0005;
-        Self {
-            bot_id: Some(hub_core::id::BotId::from_u128(id)),
-            trace_id: Some(hub_core::id::TraceId::from_u128(id)),
-            state: Some("ok".to_owned()),
-            ..Self::plain("6f1d0c5be2a94d37-4711".to_owned(), StreamEventType::Trace)
         }
     }
 }

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use hub_core::{
     Hub,
     id::ChannelId,
+    openapi::Api,
     plugins::{
         Permissions,
         debug::{DebugResponse, DebugRun, Debugged, SAMPLE_URL, sample_message},
@@ -14,11 +15,7 @@ use hub_core::{
     sandbox::{Body as PluginBody, LogLevel, PluginRequest, PluginResponse},
 };
 use poem::web::Data;
-use poem_openapi::{
-    Object, OpenApi,
-    param::Path,
-    types::{Any, Example},
-};
+use poem_openapi::{OpenApi, param::Path, types::Any};
 use serde_json::{Value, json};
 
 use super::Tag;
@@ -34,8 +31,17 @@ use crate::{
 pub struct PluginDebugApi;
 
 /// A request hook to test.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "message": {
+        "content": "order 42",
+        "sender": {
+            "user_id": "user_1",
+            "user_name": "Ada"
+        }
+    },
+    "script": "function onRequest(ctx) { ctx.reply('seen: ' + ctx.msg.content); }"
+})]
 pub struct DebugRequestHook {
     /// The source, at most 256 KiB. Without a metadata block the defaults apply.
     pub script: Checked<0, MAX_SOURCE>,
@@ -44,8 +50,14 @@ pub struct DebugRequestHook {
 }
 
 /// A response hook to test.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "response": {
+        "body": "",
+        "status": 500
+    },
+    "script": "function onResponse(ctx) { if (ctx.res.status !== 200) ctx.reply('try again'); }"
+})]
 pub struct DebugResponseHook {
     /// The source, at most 256 KiB. Without a metadata block the defaults apply.
     pub script: Checked<0, MAX_SOURCE>,
@@ -58,8 +70,8 @@ pub struct DebugResponseHook {
 }
 
 /// A message for a test. The other fields of the payload are generated.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+#[derive(Debug, Api)]
+#[api(input)]
 pub struct MockMessage {
     /// Text of the message.
     pub content: Text<0, 65_536>,
@@ -70,8 +82,8 @@ pub struct MockMessage {
 }
 
 /// Sender of a message.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields)]
+#[derive(Debug, Api)]
+#[api(input)]
 pub struct MockSender {
     /// Id on the network.
     pub user_id: Text<0, 256>,
@@ -80,11 +92,11 @@ pub struct MockSender {
 }
 
 /// A response for a test.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+#[derive(Debug, Api)]
+#[api(input)]
 pub struct MockResponse {
     /// Status, 100 to 599.
-    #[oai(validator(minimum(value = "100"), maximum(value = "599")))]
+    #[api(range = 100..=599)]
     pub status: u16,
     /// Body.
     pub body: Text<0, 524_288>,
@@ -93,8 +105,7 @@ pub struct MockResponse {
 }
 
 /// Result of a hook. Nothing was sent.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
+#[derive(Debug, Api)]
 pub struct DebuggedView {
     /// The request as it would be sent, without authentication; `null` if nothing would be sent.
     pub request: Option<DebuggedRequest>,
@@ -130,7 +141,7 @@ pub struct DebuggedView {
 }
 
 /// A request, before it is signed.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct DebuggedRequest {
     /// Target.
     pub url: String,
@@ -143,7 +154,7 @@ pub struct DebuggedRequest {
 }
 
 /// A line of `console`.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct DebuggedLog {
     /// `debug`, `info`, `warn` or `error`.
     pub level: String,
@@ -154,8 +165,7 @@ pub struct DebuggedLog {
 }
 
 /// Error of a hook.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
+#[derive(Debug, Api)]
 pub struct DebuggedError {
     /// `syntax`, `throw`, `timeout`, `memory`, `crash`, `stack`, `output`, `blocked_url` or `match`.
     pub kind: String,
@@ -296,20 +306,5 @@ impl From<Debugged> for DebuggedView {
             permissions: debugged.permissions,
             warnings: notes.collect(),
         }
-    }
-}
-
-impl Example for DebugRequestHook {
-    fn example() -> Self {
-        let script = "function onRequest(ctx) { ctx.reply('seen: ' + ctx.msg.content); }";
-        Self { script: Text(script.to_owned()), message: MockMessage::example_text() }
-    }
-}
-
-impl Example for DebugResponseHook {
-    fn example() -> Self {
-        let script = "function onResponse(ctx) { if (ctx.res.status !== 200) ctx.reply('try again'); }";
-        let response = MockResponse { status: 500, body: Text(String::new()), headers: None };
-        Self { script: Text(script.to_owned()), response, message: None, state: None }
     }
 }

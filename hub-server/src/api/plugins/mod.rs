@@ -3,7 +3,7 @@
 use hub_core::{
     Hub,
     id::{BotId, ChannelId, PluginId},
-    plugins::{InstalledPlugin, Plugins},
+    plugins::{InstallationPatch, InstalledPlugin, NewInstallation, Plugins, Submission},
 };
 use poem::web::Data;
 use poem_openapi::{
@@ -18,7 +18,7 @@ mod tests;
 mod views;
 
 pub use debug::{DebugRequestHook, DebugResponseHook, PluginDebugApi};
-pub use requests::{ApprovePlugin, ChangeInstallation, InstallPlugin, RejectPlugin, SubmitPlugin};
+pub use requests::{ApprovePlugin, RejectPlugin};
 pub use views::{PendingVersionView, PluginDetailView, PluginView, Target};
 
 use super::Tag;
@@ -73,9 +73,9 @@ impl PluginsApi {
         hub: Data<&Hub>,
         user: User,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
-        body: Body<SubmitPlugin>,
+        body: Body<Submission>,
     ) -> ApiResult<PluginView> {
-        ok(hub.plugins().submit(&user.0, body.0.into(), idempotency_key.0.as_deref()).await?.into())
+        ok(hub.plugins().submit(&user.0, body.0, idempotency_key.0.as_deref()).await?.into())
     }
 
     /// Shows a plugin
@@ -96,9 +96,9 @@ impl PluginsApi {
         hub: Data<&Hub>,
         user: User,
         id: Path<PluginId>,
-        body: Body<SubmitPlugin>,
+        body: Body<Submission>,
     ) -> ApiResult<PluginView> {
-        ok(hub.plugins().update(&user.0, id.0, body.0.into()).await?.into())
+        ok(hub.plugins().update(&user.0, id.0, body.0).await?.into())
     }
 
     /// Deletes a plugin
@@ -125,9 +125,9 @@ impl PluginsApi {
         user: User,
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
-        body: Body<InstallPlugin>,
+        body: Body<NewInstallation>,
     ) -> ApiResult<InstalledPlugin> {
-        ok(hub.plugins().install(&user.0, id.0, channel_id.0, body.0.into()).await?)
+        ok(hub.plugins().install(&user.0, id.0, channel_id.0, body.0).await?)
     }
 
     /// Lists the plugins of a channel
@@ -166,10 +166,10 @@ impl PluginsApi {
         id: Path<BotId>,
         #[oai(name = "channelId")] channel_id: Path<ChannelId>,
         #[oai(name = "pluginId")] plugin_id: Path<PluginId>,
-        body: Body<ChangeInstallation>,
+        body: Body<InstallationPatch>,
     ) -> ApiResult<InstalledPlugin> {
         let (bot, channel, plugin) = (id.0, channel_id.0, plugin_id.0);
-        ok(hub.plugins().change_installation(&user.0, bot, channel, plugin, body.0.into()).await?)
+        ok(hub.plugins().change_installation(&user.0, bot, channel, plugin, body.0).await?)
     }
 
     /// Uninstalls a plugin from a channel

@@ -2,21 +2,48 @@
 
 use hub_core::{
     id::{PluginId, PluginVersionId},
+    openapi::Api,
     plugins::{self, PendingVersion, Permissions, Plugin, PluginDetail, PluginRef, Version, VersionState},
     time::Timestamp,
 };
 use poem_openapi::{
-    Object,
     registry::{MetaSchema, MetaSchemaRef},
-    types::{Example, ParseError, ParseFromParameter, ParseResult, Type},
+    types::{ParseError, ParseFromParameter, ParseResult, Type},
 };
 
 use crate::wire::{scalar, view};
 
 /// A plugin with the newest version that the caller may see: its author sees the newest version, other users the
 /// newest approved one.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none, example)]
+#[derive(Debug, Api)]
+#[api(example = {
+    "author": "ada",
+    "connects": [
+        "api.example.com"
+    ],
+    "content_hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "created_at": "2025-11-21T09:30:00.000Z",
+    "description": "Marks orders",
+    "id": "plg_01KAG00000E008000000000005",
+    "installs": 0,
+    "latest_version": "1.2.0",
+    "matches": [
+        "text"
+    ],
+    "name": "tagger",
+    "pending_version": {
+        "content_hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "created_at": "2025-11-21T09:30:00.000Z",
+        "description": "Marks orders",
+        "id": "plv_01KAG00000E008000000000006",
+        "status": "pending",
+        "version": "1.2.0"
+    },
+    "status": "pending",
+    "timeout_ms": 5000,
+    "version": "1.2.0",
+    "version_id": "plv_01KAG00000E008000000000006"
+})]
 pub struct PluginView {
     /// Id of the plugin.
     pub id: PluginId,
@@ -58,11 +85,10 @@ pub struct PluginView {
 
 view! {
     /// A plugin with its source, permissions and versions.
-    #[derive(Debug, Object)]
-    #[oai(skip_serializing_if_is_none)]
+    #[derive(Debug, Api)]
     pub struct PluginDetailView from detail: PluginDetail {
         /// The plugin.
-        #[oai(flatten)]
+        #[api(flatten)]
         pub plugin: PluginView = detail.plugin.into(),
         /// Source of the version, or of the requested one.
         pub script: String,
@@ -75,8 +101,7 @@ view! {
 
 view! {
     /// A version that waits for review.
-    #[derive(Debug, Object)]
-    #[oai(skip_serializing_if_is_none)]
+    #[derive(Debug, Api)]
     pub struct PendingVersionView from pending: PendingVersion {
         /// Id of the plugin.
         pub id: PluginId = pending.plugin_id,
@@ -158,39 +183,5 @@ impl Type for Target {
 impl ParseFromParameter for Target {
     fn parse_from_parameter(text: &str) -> ParseResult<Self> {
         text.parse().map(Self).map_err(|error: hub_core::Error| ParseError::custom(error.message()))
-    }
-}
-
-const HASH: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
-
-fn example_version() -> Version {
-    Version {
-        id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0006),
-        version: "1.2.0".to_owned(),
-        description: "Marks orders".to_owned(),
-        content_hash: HASH.to_owned(),
-        matches: vec!["text".to_owned()],
-        connects: vec!["api.example.com".to_owned()],
-        timeout_ms: 5000,
-        state: plugins::VersionState::Pending,
-        reason: None,
-        reviewed_at: None,
-        created_at: Timestamp::from_millis(1_763_717_400_000),
-    }
-}
-
-impl Example for PluginView {
-    fn example() -> Self {
-        let latest = example_version();
-        Plugin {
-            id: hub_core::id::Id::from_u128(0x019a_a000_0000_7000_8000_0000_0000_0005),
-            name: "tagger".to_owned(),
-            author: "ada".to_owned(),
-            approved: None,
-            installs: 0,
-            created_at: latest.created_at,
-            latest,
-        }
-        .into()
     }
 }

@@ -2,23 +2,30 @@
 
 use hub_core::{
     accounts::{Me, QrStatus},
+    openapi::Api,
     secret::ShownOnce,
 };
-use poem_openapi::{Enum, Object, Union, types::Example};
+use poem_openapi::{Enum, Union};
 
 use crate::wire::{Secret, Text};
 
 /// A QR login to confirm.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "qr_id": "hubq_…"
+})]
 pub struct OpenQrLogin {
     /// The id in the code.
     pub qr_id: Text<0, 128>,
 }
 
 /// A decision about a QR login.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "approve": true,
+    "qr_id": "hubq_…",
+    "user_code": "BCDF-GHJK"
+})]
 pub struct ConfirmQrLogin {
     /// The id in the code.
     pub qr_id: Text<0, 128>,
@@ -29,16 +36,22 @@ pub struct ConfirmQrLogin {
 }
 
 /// Result of a decision about a QR login.
-#[derive(Debug, Object)]
-#[oai(example)]
+#[derive(Debug, Api)]
+#[api(example = {
+    "status": "confirmed"
+})]
 pub struct QrDecision {
     /// `confirmed` or `cancelled`.
     pub status: QrStatus,
 }
 
 /// The ticket for a session.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "exchange": "hubx_0000000000000000000000000000000000000000000000",
+    "poll_secret": "hubp_0000000000000000000000000000000000000000000000",
+    "qr_id": "hubq_…"
+})]
 pub struct ExchangeQrLogin {
     /// The id of the login.
     pub qr_id: Text<0, 128>,
@@ -68,44 +81,11 @@ pub enum QrOutcome {
 }
 
 /// An API key.
-#[derive(Debug, Object)]
-#[oai(example)]
+#[derive(Debug, Api)]
+#[api(example = {
+    "api_key": "hubu_…"
+})]
 pub struct QrKey {
     /// The key. It is not shown again.
     pub api_key: ShownOnce,
-}
-
-fn example_id() -> String {
-    "hubq_…".to_owned()
-}
-
-impl Example for OpenQrLogin {
-    fn example() -> Self {
-        Self { qr_id: Text(example_id()) }
-    }
-}
-
-impl Example for ConfirmQrLogin {
-    fn example() -> Self {
-        Self { qr_id: Text(example_id()), user_code: Some(Text("BCDF-GHJK".to_owned())), approve: true }
-    }
-}
-
-impl Example for QrDecision {
-    fn example() -> Self {
-        Self { status: QrStatus::Confirmed }
-    }
-}
-
-impl Example for QrKey {
-    fn example() -> Self {
-        Self { api_key: ShownOnce("hubu_…".into()) }
-    }
-}
-
-impl Example for ExchangeQrLogin {
-    fn example() -> Self {
-        let (poll_secret, exchange) = (Secret("hubp_…".into()), Secret("hubx_…".into()));
-        Self { qr_id: Text(example_id()), poll_secret, exchange }
-    }
 }

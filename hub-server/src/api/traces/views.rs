@@ -4,19 +4,19 @@ use hub_core::{
     Error,
     bots::Message,
     id::TraceId,
+    openapi::Api,
     time::Timestamp,
     traces::{Expand, ExpandedTrace, ReplayOptions, ReplayTo, Step, Trace},
 };
-use poem_openapi::{Enum, Object, types::Example};
+use poem_openapi::Enum;
 
 use crate::wire::Text;
 
 /// A trace in a list, with the parts named in `expand`.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
+#[derive(Debug, Api)]
 pub struct ListedTrace {
     /// The trace.
-    #[oai(flatten)]
+    #[api(flatten)]
     pub trace: Trace,
     /// The steps, in order, with `expand=steps`.
     pub steps: Option<Vec<Step>>,
@@ -35,11 +35,10 @@ pub enum TraceExpansion {
 }
 
 /// The delivery of a message through one channel, with its steps.
-#[derive(Debug, Object)]
-#[oai(skip_serializing_if_is_none)]
+#[derive(Debug, Api)]
 pub struct TraceDetail {
     /// The trace.
-    #[oai(flatten)]
+    #[api(flatten)]
     pub trace: Trace,
     /// When the next attempt is due; absent if no attempt is planned.
     pub next_attempt_at: Option<Timestamp>,
@@ -60,8 +59,11 @@ pub enum Order {
 }
 
 /// Target of a replay.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, skip_serializing_if_is_none, example)]
+#[derive(Debug, Api)]
+#[api(input, example = {
+    "supersede": false,
+    "url": "https://example.com/hook"
+})]
 pub struct ReplayTrace {
     /// URL to use instead of the channel's. The channel's credentials are not sent to it.
     pub url: Option<Text<1, 2048>>,
@@ -100,7 +102,7 @@ pub enum ReplaySink {
 }
 
 /// An accepted replay.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct Replayed {
     /// Id of the new trace.
     pub trace_id: TraceId,
@@ -118,11 +120,5 @@ impl From<Trace> for TraceDetail {
     fn from(mut trace: Trace) -> Self {
         let steps = std::mem::take(&mut trace.steps);
         Self { next_attempt_at: trace.next_attempt_at, max_attempts: trace.max_attempts, trace, steps }
-    }
-}
-
-impl Example for ReplayTrace {
-    fn example() -> Self {
-        Self { url: Some(Text("https://example.com/hook".to_owned())), sink: None, supersede: Some(false) }
     }
 }

@@ -1,10 +1,9 @@
 //! API keys.
 
-use hub_core::accounts::{Accounts, ApiKey, CreatedApiKey};
+use hub_core::accounts::{Accounts, ApiKey, CreatedApiKey, NewApiKey};
 use maud::{Markup, html};
 
 use crate::{
-    api::user::CreateApiKey,
     console::{
         page::{Answer, Ask, Page, does, handler},
         parts::{
@@ -109,8 +108,8 @@ fn confirm_revocation(ask: &Ask, key: &ApiKey) -> Markup {
 
 /// The new key is in this answer alone: sent again, the form gives the same key.
 async fn create(ask: &Ask) -> Result<Answer, ApiError> {
-    let new = ask.form::<CreateApiKey>()?;
-    let created = ask.hub.accounts().create_api_key(&ask.actor, new.into(), ask.idempotency_key()).await?;
+    let new = ask.form::<NewApiKey>()?;
+    let created = ask.hub.accounts().create_api_key(&ask.actor, new, ask.idempotency_key()).await?;
     let above = vec![(ask.path.clone(), ask.words.keys.title.to_owned())];
     Ok(Answer::secret(ask.words.keys.created, above, shown_once(ask, &created)))
 }

@@ -1,9 +1,9 @@
 //! Name and e-mail address.
 
+use hub_core::accounts::ProfilePatch;
 use maud::{Markup, html};
 
 use crate::{
-    api::user::UpdateProfile,
     console::{
         page::{Answer, Ask, Page, does, handler},
         parts::form::{Field, Form},
@@ -69,7 +69,7 @@ fn switches(ask: &Ask) -> Markup {
 }
 
 async fn save(ask: &Ask) -> Result<Answer, ApiError> {
-    let mut patch: hub_core::accounts::ProfilePatch = ask.form::<UpdateProfile>()?.into();
+    let mut patch = ask.form::<ProfilePatch>()?;
     // An empty field of the form removes the address.
     patch.email = patch.email.or_else(|| ask.field("email").map(str::to_owned));
     ask.hub.accounts().update_profile(&ask.actor, patch).await?;

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use hub_core::{
     Error, ErrorCode,
-    bots::{BindStatus, BindStep, Bot},
+    bots::{BindStatus, BindStep, Bot, NewBind},
     id::BindId,
 };
 use maud::{Markup, html};
 
 use crate::{
     api::{
-        bots::{ConfirmBind, StartBind},
+        bots::ConfirmBind,
         sim::{SimScan, playground},
     },
     console::{
@@ -182,11 +182,11 @@ fn number(ask: &Ask, id: BindId) -> Markup {
 
 /// The address of the login names it, so that it can be resumed, and what was chosen, so that it can be started again.
 async fn start(ask: &Ask) -> Result<Answer, ApiError> {
-    let body = ask.form::<StartBind>()?;
+    let body = ask.form::<NewBind>()?;
     let chosen = [("name", body.name.as_deref()), ("network", body.network.as_deref())];
     let chosen = chosen.map(|(name, value)| (name, value.unwrap_or_default().to_owned()));
     let bots = ask.hub.bots();
-    let started = ask.client_gone.while_connected(bots.start_bind(&ask.actor, body.into())).await?;
+    let started = ask.client_gone.while_connected(bots.start_bind(&ask.actor, body)).await?;
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     query.extend_pairs(chosen.iter().filter(|(_, value)| !value.is_empty()));
     query.append_pair("bind", &started.bind_id.to_string());

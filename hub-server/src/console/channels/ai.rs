@@ -4,7 +4,7 @@ use hub_core::{
     admin::ai_test::AiTest,
     channels::{
         Channel,
-        sinks::{AiSettings, AiSource},
+        sinks::{AiSettings, AiSource, AiUpdate},
     },
     delivery::model_test::test_model,
 };
@@ -12,7 +12,6 @@ use maud::{Markup, html};
 
 use super::{Open, Tab, switch};
 use crate::{
-    api::channels::SetAi,
     console::{
         page::{Answer, Ask, Page, does, handler},
         parts::{
@@ -153,7 +152,7 @@ fn number<'a>(name: &'a str, label: &'a str, help: &'a str, value: Option<u32>) 
 }
 
 async fn save(ask: &Ask) -> Result<Answer, ApiError> {
-    let update = ask.form::<SetAi>()?.into();
+    let update = ask.form::<AiUpdate>()?;
     ask.hub.channels().set_ai(&ask.actor, ask.id("bot")?, ask.id("channel")?, update).await?;
     Ok(ask.done())
 }

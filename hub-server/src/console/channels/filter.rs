@@ -7,12 +7,12 @@ use hub_core::{
     },
     error::Problems,
     network::MessageKind,
+    openapi::Set,
 };
 use maud::{Markup, html};
 
 use super::{Open, Tab};
 use crate::{
-    api::channels::SetFilter,
     console::{
         page::{Answer, Ask, Page, does, handler},
         parts::{
@@ -153,7 +153,7 @@ fn rules(ask: &Ask, filter: &Filter) -> Markup {
 /// Nothing is stored.
 async fn try_on(ask: &Ask) -> Result<Answer, ApiError> {
     let open = Open::of(ask).await?;
-    let filter = ask.form::<SetFilter>()?.into();
+    let Set(filter) = ask.form::<Set<Filter>>()?;
     let (bot, channel) = (open.bot.id, open.channel.id);
     let tried =
         ask.hub.channels().test_filter(&ask.actor, bot, channel, filter, TRIED).await.map_err(|error| {
@@ -169,7 +169,7 @@ async fn try_on(ask: &Ask) -> Result<Answer, ApiError> {
 }
 
 async fn save(ask: &Ask) -> Result<Answer, ApiError> {
-    let filter = ask.form::<SetFilter>()?.into();
+    let Set(filter) = ask.form::<Set<Filter>>()?;
     ask.hub.channels().set_filter(&ask.actor, ask.id("bot")?, ask.id("channel")?, &filter).await?;
     Ok(ask.done())
 }

@@ -6,13 +6,14 @@ use hub_core::{
     channels::{Channels, NewChannel, sinks::IlinkSettings},
     gateway::{IlinkClient, IlinkLogin},
     id::{BotId, ChannelId},
+    openapi::Set,
     page::PageRequest,
 };
 use maud::{Markup, html};
 
 use super::{Open, Tab, list::base, switch};
 use crate::{
-    api::ilink::{ConfirmIlinkLogin, SetIlink},
+    api::ilink::ConfirmIlinkLogin,
     console::{
         page::{Answer, Ask, Page, does, handler},
         parts::{
@@ -132,7 +133,7 @@ fn configuration(ask: &Ask, settings: IlinkSettings) -> Markup {
 }
 
 async fn save(ask: &Ask) -> Result<Answer, ApiError> {
-    let settings = ask.form::<SetIlink>()?.into();
+    let Set(settings) = ask.form::<Set<IlinkSettings>>()?;
     ask.hub.channels().set_ilink(&ask.actor, ask.id("bot")?, ask.id("channel")?, settings).await?;
     Ok(ask.done())
 }

@@ -1,14 +1,13 @@
 //! The channels of a bot, as a section of its page, and the form that creates one.
 
 use hub_core::{
-    channels::{Channel, Channels, CreatedChannel},
+    channels::{Channel, Channels, CreatedChannel, NewChannel},
     id::BotId,
 };
 use maud::{Markup, html};
 
 use super::switch;
 use crate::{
-    api::channels::CreateChannel,
     console::{
         page::{Answer, Ask},
         parts::{
@@ -87,9 +86,9 @@ fn row(ask: &Ask, channel: &Channel) -> Markup {
 
 /// The key of the new channel is in this answer alone: sent again, the form gives the same key.
 pub(in crate::console) async fn create_channel(ask: &Ask) -> Result<Answer, ApiError> {
-    let body = ask.form::<CreateChannel>()?;
+    let body = ask.form::<NewChannel>()?;
     let bot: BotId = ask.id("bot")?;
-    let created = ask.hub.channels().create(&ask.actor, bot, body.into(), ask.idempotency_key()).await?;
+    let created = ask.hub.channels().create(&ask.actor, bot, body, ask.idempotency_key()).await?;
     let above = vec![("/console/bots".to_owned(), ask.words.bots.title.to_owned())];
     let main = shown_once(ask, &created);
     Ok(Answer::secret(ask.words.channels.created, above, main))

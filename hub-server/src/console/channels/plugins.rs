@@ -3,13 +3,12 @@
 use hub_core::{
     Error,
     id::PluginId,
-    plugins::{InstalledPlugin, Plugins, VersionState},
+    plugins::{InstallationPatch, InstalledPlugin, NewInstallation, Plugins, VersionState},
 };
 use maud::{Markup, html};
 
 use super::{Open, Tab, switch, truth};
 use crate::{
-    api::plugins::{ChangeInstallation, InstallPlugin},
     console::{
         page::{Answer, Ask, Page, does, handler},
         parts::{
@@ -177,13 +176,13 @@ fn plugin(ask: &Ask) -> Result<PluginId, ApiError> {
 }
 
 async fn install(ask: &Ask) -> Result<Answer, ApiError> {
-    let new = ask.form::<InstallPlugin>()?.into();
+    let new = ask.form::<NewInstallation>()?;
     ask.hub.plugins().install(&ask.actor, ask.id("bot")?, ask.id("channel")?, new).await?;
     Ok(ask.done())
 }
 
 async fn change(ask: &Ask) -> Result<Answer, ApiError> {
-    let patch = ask.form::<ChangeInstallation>()?.into();
+    let patch = ask.form::<InstallationPatch>()?;
     let (bot, channel) = (ask.id("bot")?, ask.id("channel")?);
     ask.hub.plugins().change_installation(&ask.actor, bot, channel, plugin(ask)?, patch).await?;
     Ok(ask.done())

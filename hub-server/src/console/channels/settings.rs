@@ -1,11 +1,10 @@
 //! The settings of a channel itself, and its end.
 
-use hub_core::channels::{Channel, OnPluginError};
+use hub_core::channels::{Channel, ChannelPatch, OnPluginError};
 use maud::{Markup, html};
 
 use super::{Open, Tab};
 use crate::{
-    api::channels::UpdateChannel,
     console::{
         page::{Answer, Ask, Page, does, handler},
         parts::{
@@ -116,7 +115,7 @@ fn confirm_deletion(ask: &Ask, title: &str) -> Markup {
 
 /// Changes the fields of the form; others keep their values.
 pub(super) async fn update(ask: &Ask) -> Result<Answer, ApiError> {
-    let patch = ask.form::<UpdateChannel>()?.into();
+    let patch = ask.form::<ChannelPatch>()?;
     ask.hub.channels().update(&ask.actor, ask.id("bot")?, ask.id("channel")?, patch).await?;
     Ok(ask.done())
 }

@@ -3,13 +3,12 @@
 
 use hub_core::channels::{
     Channel,
-    sinks::{AuthMethod, Ordering, WebhookSettings},
+    sinks::{AuthMethod, Ordering, WebhookSettings, WebhookUpdate},
 };
 use maud::{Markup, html};
 
 use super::{Open, Tab, switch, verify, webhook_test};
 use crate::{
-    api::channels::SetWebhook,
     console::{
         page::{Answer, Ask, Page, does, handler},
         parts::{
@@ -173,7 +172,7 @@ fn text<'a>(name: &'a str, label: &'a str, help: Option<&'a str>, value: String)
 /// A generated secret is in this answer alone.
 async fn save(ask: &Ask) -> Result<Answer, ApiError> {
     let words = &ask.words.webhooks;
-    let update = ask.form::<SetWebhook>()?.into();
+    let update = ask.form::<WebhookUpdate>()?;
     let (bot, channel) = (ask.id("bot")?, ask.id("channel")?);
     let saved = ask.hub.channels().set_webhook(&ask.actor, bot, channel, update).await?;
     let Some(secret) = &saved.webhook.auth.secret else { return Ok(ask.done()) };

@@ -3,6 +3,7 @@
 use hub_core::{
     Error,
     channels::{ChannelClients, sinks::WebSocketSettings},
+    openapi::Set,
 };
 use maud::{Markup, html};
 
@@ -12,7 +13,6 @@ use super::{
     switch,
 };
 use crate::{
-    api::channels::SetWebSocket,
     console::{
         page::{Answer, Ask, Page, does, handler},
         parts::{
@@ -128,7 +128,7 @@ fn recipes(ask: &Ask) -> Markup {
 }
 
 async fn save(ask: &Ask) -> Result<Answer, ApiError> {
-    let settings = ask.form::<SetWebSocket>()?.into();
+    let Set(settings) = ask.form::<Set<WebSocketSettings>>()?;
     ask.hub.channels().set_websocket(&ask.actor, ask.id("bot")?, ask.id("channel")?, &settings).await?;
     Ok(ask.done())
 }

@@ -5,6 +5,7 @@ use hub_core::{
     apps::{App, AppScopes, Authorization, Granted, TokenError},
     bots::Bot,
     id::{BotId, InstallationId},
+    openapi::Api,
     secret::ShownOnce,
 };
 use maud::Markup;
@@ -13,7 +14,7 @@ use poem::{
     http::{StatusCode, header},
 };
 use poem_openapi::{
-    ApiResponse, Object,
+    ApiResponse,
     payload::Json,
     registry::{MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry},
     types::Type,
@@ -27,7 +28,7 @@ use crate::{
 };
 
 /// A scope.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct AbilityView {
     /// Name of the scope.
     pub scope: String,
@@ -37,8 +38,7 @@ pub struct AbilityView {
 
 view! {
     /// An authorization request, as shown to the owner of the bot.
-    #[derive(Debug, Object)]
-    #[oai(skip_serializing_if_is_none)]
+    #[derive(Debug, Api)]
     pub struct AuthorizationView from asked: Authorization {
         /// The app.
         pub app: App,
@@ -58,7 +58,7 @@ view! {
 }
 
 /// The redirect after a decision.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct DecidedView {
     /// The redirect URI of the app, with a code or an error in its query.
     pub redirect_to: String,
@@ -66,7 +66,7 @@ pub struct DecidedView {
 
 view! {
     /// A token, as in RFC 6749, section 5.1.
-    #[derive(Debug, Object)]
+    #[derive(Debug, Api)]
     pub struct GrantedView from granted: Granted {
         /// Token of the app on the bot.
         pub access_token: ShownOnce = granted.app_token,
@@ -84,7 +84,7 @@ view! {
 }
 
 /// An error, as in RFC 6749, section 5.2.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
 pub struct OauthErrorView {
     /// Error code: `invalid_request`, `invalid_client`, `invalid_grant` or `unsupported_grant_type`.
     pub error: String,

@@ -5,10 +5,11 @@ use hub_core::{
     Error,
     apps::{AuthorizationRequest, Decision, TokenRequest},
     id::AppId,
+    openapi::Api,
     secret::{self, authorization::authorizations},
 };
 use poem::http::HeaderMap;
-use poem_openapi::{Enum, Object};
+use poem_openapi::Enum;
 
 use crate::{
     envelope::ApiError,
@@ -30,8 +31,8 @@ pub enum Choice {
 }
 
 /// A decision about an app: the parameters of the authorization request, and the decision.
-#[derive(Debug, Object)]
-#[oai(deny_unknown_fields, skip_serializing_if_is_none)]
+#[derive(Debug, Api)]
+#[api(input)]
 pub struct DecideApp {
     /// Id of the app.
     pub client_id: Word,
@@ -76,8 +77,8 @@ impl From<DecideApp> for Decision {
 }
 
 /// A code to exchange. Unknown parameters are ignored, as RFC 6749, section 3.2, requires.
-#[derive(Debug, Default, Object)]
-#[oai(skip_serializing_if_is_none)]
+#[derive(Debug, Default, Api)]
+#[api(input, lenient)]
 pub struct ExchangeCode {
     /// `authorization_code`.
     pub grant_type: Option<Word>,
@@ -138,7 +139,8 @@ fn user_and_password(encoded: &[u8]) -> Option<(String, String)> {
 }
 
 /// A code to exchange, as published apps send it.
-#[derive(Debug, Object)]
+#[derive(Debug, Api)]
+#[api(input, lenient)]
 pub struct ExchangeCodeOlder {
     /// The code.
     pub code: Hidden,
