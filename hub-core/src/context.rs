@@ -1,4 +1,4 @@
-//! What every part of the domain works with: the store, the injected world, and what this node holds.
+//! Parts that all modules of the domain share: the store, clock, randomness and clients, and the state of this node.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -41,17 +41,17 @@ pub struct Context<S = Store> {
     pub computations: Computations,
     /// The guarded HTTP client.
     pub egress: Egress,
-    /// Where plugins run.
+    /// Runs plugins.
     pub sandbox: Sandbox,
-    /// What models may call while they answer.
+    /// Tools that models may call.
     pub tools: Arc<dyn Tools>,
     /// Chat networks by name.
     pub networks: Arc<HashMap<String, Arc<dyn Network>>>,
     /// Settings.
     pub config: Arc<HubConfig>,
-    /// Where files lie, and the links to them.
+    /// Storage of files, and the links to them.
     pub media: MediaStore,
-    /// What this node holds.
+    /// State of this node.
     pub node: Node,
 }
 
@@ -76,8 +76,8 @@ impl Context {
         }
     }
 
-    /// The row by which other nodes learn that something is ended: to be added in the transaction that ends it
-    /// (`tx.revocations().add(&row)`), and told by [`notify_revoked`](Self::notify_revoked) after its commit.
+    /// Creates the row that notifies other nodes of a revocation. Add it in the transaction of the revocation
+    /// (`tx.revocations().add(&row)`), and call [`notify_revoked`](Self::notify_revoked) after its commit.
     pub fn revocation(&self, revoked: Revoked) -> Revocation {
         Revocation { id: self.ids.next(), revoked, at: self.store.now() }
     }

@@ -30,15 +30,15 @@ pub struct Counters {
     pub ai_calls: Tally<17>,
     /// Tokens that models read and wrote.
     pub ai_tokens: Tally<2>,
-    /// Attempts to send to a person, by what the network made of them.
+    /// Attempts to send to a person, by the network's response.
     pub sends: Tally<8>,
-    /// Hooks of plugins that ran, by how they ended.
+    /// Hooks of plugins that ran, by outcome.
     pub plugin_runs: Tally<3>,
-    /// What of all this the store has already.
+    /// Counts that the store already has.
     written: Mutex<Tallied>,
-    /// Tries to fetch files of messages, by what came of them.
+    /// Attempts to fetch files of messages, by outcome.
     pub media: Tally<3>,
-    /// Nightly backups, by what came of them.
+    /// Nightly backups, by outcome.
     pub backups: Tally<2>,
 }
 
@@ -161,7 +161,7 @@ pub struct Tallied {
     /// Deliveries that were made.
     #[row(number)]
     pub delivered: u64,
-    /// Deliveries that were given up.
+    /// Deliveries that failed permanently.
     #[row(number)]
     pub failed: u64,
     /// Runs of plugins.
@@ -205,13 +205,13 @@ impl Counters {
         }
     }
 
-    /// What is counted in all, and what of it is not written down yet.
+    /// Returns all counts, and the part of them that is not stored yet.
     pub(crate) fn since_written(&self) -> (Tallied, Tallied) {
         let all = self.tallied();
         (all, all.since(&self.written.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// Notes that everything up to these counts is written down.
+    /// Records that everything up to these counts is stored.
     pub(crate) fn set_written(&self, all: Tallied) {
         *self.written.lock().unwrap_or_else(PoisonError::into_inner) = all;
     }
@@ -246,18 +246,18 @@ impl<const N: usize> Tally<N> {
     }
 }
 
-/// How often a value fell under each of a row of bounds.
+/// Histogram with fixed bounds.
 #[derive(Debug)]
 pub struct Spread<const N: usize> {
     bounds: [u64; N],
     counts: [AtomicU64; N],
-    /// What was above the last bound.
+    /// Values above the last bound.
     above: AtomicU64,
     sum: AtomicU64,
 }
 
 impl<const N: usize> Spread<N> {
-    /// `bounds` rise; each is the largest value of its bucket.
+    /// Creates a histogram. `bounds` rise; each is the largest value of its bucket.
     pub const fn new(bounds: [u64; N]) -> Self {
         Self {
             bounds,
@@ -275,7 +275,7 @@ impl<const N: usize> Spread<N> {
         self.sum.fetch_add(value, Ordering::Relaxed);
     }
 
-    /// Every bound with the number of values in its bucket, `None` for what was above the last one.
+    /// Returns every bound with the number of values in its bucket; `None` is the bound of values above the last one.
     pub fn buckets(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
         let counts = self.counts.iter().chain([&self.above]).map(|count| count.load(Ordering::Relaxed));
         self.bounds.iter().copied().map(Some).chain([None]).zip(counts)
@@ -292,18 +292,18 @@ pub fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// What a hub has in hand at one moment.
+/// Work that a node has in memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Load {
     /// Deliveries in memory that wait for their turn. The store may hold more.
     pub queued: usize,
     /// Deliveries being attempted.
     pub in_flight: usize,
-    /// Deliveries that were answered and whose outcome is not stored yet.
+    /// Deliveries with a response whose outcome is not stored yet.
     pub answered: usize,
     /// Bots this node works for, by status.
     pub bots: Vec<(BotStatus, usize)>,
-    /// Background tasks that ended with a panic, ever.
+    /// Background tasks that ended with a panic since the start.
     pub panics: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What happens to a user's things, as the clients of that user follow it.
+//! Feed of the events of a user's bots, plugins and apps, for the clients of that user.
 //!
 //! A feed is a position in the events of this node ([`crate::events`]): nothing is buffered per client, so that one
 //! that does not read costs only a position. An event carries ids and states, and the client reads what it shows. A
@@ -31,7 +31,7 @@ pub const MAX_STREAMS: usize = 1_000;
 /// Bots that a client may name.
 pub const MAX_BOTS: usize = 100;
 
-/// What a client follows.
+/// Events that a client follows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventQuery {
     /// Only events of these bots; empty for all events.
@@ -40,14 +40,14 @@ pub struct EventQuery {
     pub kinds: Vec<EventKind>,
     /// The id of the last event that the client has.
     pub after: Option<String>,
-    /// Things of all users, for an administrator.
+    /// Events of all users, for an administrator.
     pub of_everyone: bool,
 }
 
-/// What a feed reports.
+/// Item of a feed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FeedItem {
-    /// The beginning, once.
+    /// Start of the feed; sent once.
     Hello {
         /// The feed continues after this event.
         id: String,
@@ -63,7 +63,7 @@ pub enum FeedItem {
     Event {
         /// Its id.
         id: String,
-        /// What it names.
+        /// Ids and state.
         facts: Box<Facts>,
     },
 }
@@ -72,7 +72,7 @@ pub enum FeedItem {
 #[derive(Debug)]
 pub struct EventFeed {
     ctx: Arc<Context>,
-    /// `None` for the things of all users.
+    /// `None` for the events of all users.
     owner: Option<UserId>,
     query: EventQuery,
     series: u64,
@@ -83,7 +83,7 @@ pub struct EventFeed {
 }
 
 impl EventFeed {
-    /// Starts to follow.
+    /// Opens a feed.
     ///
     /// # Errors
     /// `FORBIDDEN` for a channel client and an app, and for the things of all users unless the caller is an

@@ -1,4 +1,4 @@
-//! What a sink needs of a message, and the JSON body that a webhook receives.
+//! Data of a message that sinks need, and the JSON body that a webhook receives.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -15,7 +15,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// What a sink needs of a message; shared by the jobs of all channels.
+/// Data of a message that sinks need; shared by the jobs of all channels.
 #[derive(Debug)]
 pub struct Content {
     pub message_id: MessageId,
@@ -68,7 +68,7 @@ pub struct Payload<'a> {
     pub r#type: &'static str,
     /// Text of the message.
     pub content: &'a str,
-    /// Who wrote it.
+    /// Sender of the message.
     pub sender: Sender<'a>,
     /// Conversation.
     #[serde(rename = "sessionID")]
@@ -92,12 +92,12 @@ pub struct Payload<'a> {
     /// Files, with links to read them.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub media: &'a [MediaView],
-    /// What the message quotes.
+    /// Quoted message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quoted: Option<Quoted>,
 }
 
-/// Who wrote a message.
+/// Sender of a message.
 #[derive(Debug, Serialize)]
 pub struct Sender<'a> {
     /// Id on the network.
@@ -107,7 +107,7 @@ pub struct Sender<'a> {
 }
 
 impl<'a> Payload<'a> {
-    /// The payload of a message in a channel, which sees this text and these files.
+    /// Creates the payload of a message in a channel, with the text and files that the channel sees.
     pub fn new(
         content: &'a Content,
         text: &'a str,
@@ -140,7 +140,7 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// The payload of a stored message without files, of which every channel has the same text; with what is secret in it.
+/// Renders the payload of a stored message without files, with its secrets. All channels get the same text.
 ///
 /// # Errors
 /// As [`Content::open`].

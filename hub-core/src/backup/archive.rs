@@ -34,26 +34,26 @@ pub(super) const KEY: &str = "secret.key";
 pub(super) const NEXT_KEY: &str = "secret.key.new";
 pub(super) const MEDIA: &str = "media/";
 
-/// What a backup says of itself.
+/// Description of a backup, stored as its last member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of the layout.
     pub format: u32,
-    /// When the database was as it is in here.
+    /// Time of the copy of the database.
     pub created_at: Timestamp,
-    /// Version of the program that made it.
+    /// Version of the program that created it.
     pub version: String,
     /// Newest migration of the database.
     pub schema: i64,
     /// Fingerprint of the key that opens its secrets.
     pub key_id: String,
-    /// Whether files lie in a bucket, and are not in here.
+    /// Whether files are in a bucket, and not in this archive.
     pub media_elsewhere: bool,
-    /// Files that the database names and that were not there.
+    /// Files that the database names and that did not exist.
     pub missing_files: u64,
-    /// Rows of the tables that people ask for.
+    /// Number of rows of the main tables.
     pub counts: BTreeMap<String, i64>,
-    /// Everything else in the archive, in its order.
+    /// All other members of the archive, in order.
     pub members: Vec<Member>,
 }
 
@@ -238,7 +238,7 @@ pub(super) fn read(
     Ok(manifest)
 }
 
-/// The archive, behind its envelope where it has one.
+/// Opens the archive, inside its envelope if it has one.
 fn open<'r>(from: impl Read + 'r, passphrase: Option<&Secret>) -> Result<Box<dyn Read + 'r>> {
     let mut from = BufReader::with_capacity(1 << 16, from);
     let mut start = Vec::with_capacity(MAGIC.len());

@@ -1,4 +1,4 @@
-//! Making a backup.
+//! Creation of a backup.
 
 use std::{
     io::{self, BufWriter, Write},
@@ -32,31 +32,31 @@ const PAGE: u32 = 1_000;
 #[cfg(feature = "s3")]
 const FOR_BUCKETS: &str = "backup-for-bucket";
 
-/// A backup to be made.
+/// A backup to create.
 #[derive(Debug)]
 pub struct NewBackup {
-    /// Where it is to lie; there must be nothing of this name.
+    /// Destination; nothing of this name may exist.
     pub to: Location,
-    /// What it is sealed with.
+    /// Passphrase that seals it, if it is sealed.
     pub passphrase: Option<Secret>,
     /// Whether the key in the data folder is in it.
     pub with_key: bool,
 }
 
-/// A backup that was made.
+/// A backup that was created.
 #[derive(Debug, Clone)]
 pub struct Created {
-    /// Where it lies.
+    /// Location of the backup.
     pub location: Location,
     /// Its bytes.
     pub size: u64,
-    /// Whether the key is in it.
+    /// Whether it contains the key.
     pub has_key: bool,
-    /// What is in it.
+    /// Its manifest.
     pub manifest: Manifest,
 }
 
-/// The name of a backup made at an instant: `hub-20260131T120000Z.tar`.
+/// Returns the name of a backup created at an instant: `hub-20260131T120000Z.tar`.
 pub fn default_name(at: Timestamp, sealed: bool) -> String {
     named("hub", at, sealed)
 }
@@ -67,8 +67,8 @@ pub(super) fn named(series: &str, at: Timestamp, sealed: bool) -> String {
     format!("{series}-{time}Z.tar{}", if sealed { ".sealed" } else { "" })
 }
 
-/// Makes a backup of a hub that may be running. It gets its name once all of it is on disk, or in its bucket; before
-/// that, and after a failure, there is at most a temporary file that the next backup of that name removes. If
+/// Creates a backup of a hub that may be running. It gets its name once all of it is on disk, or in its bucket;
+/// before that, and after a failure, there is at most a temporary file that the next backup of that name removes. If
 /// dropped, it stops at its next write.
 ///
 /// # Errors
@@ -121,7 +121,7 @@ pub async fn create(home: &Home, new: NewBackup, clock: &Clock, random: &Random)
         #[cfg(feature = "s3")]
         Location::Object(bucket, name) => object::upload(bucket, name, move |out| content.write(out)).await?,
     };
-    // That it was made is worth knowing, and nothing is lost when it cannot be noted.
+    // The time is only for information: a failure to store it loses nothing.
     if let Err(error) = upkeep.note(LAST_BACKUP, &at.as_millis().to_string()).await {
         tracing::debug!(%error, "the time of the backup was not noted");
     }
@@ -158,7 +158,7 @@ async fn ready_files(database: &mut Upkeep) -> Result<Vec<String>> {
     }
 }
 
-/// What goes into a backup.
+/// Content of a backup, and the options for writing it.
 struct Content {
     home: Home,
     database: PathBuf,
@@ -228,11 +228,11 @@ impl<W: Write> Write for Stoppable<W> {
     }
 }
 
-/// What the names of unfinished things end with.
+/// Suffixes of unfinished files.
 const PARTIAL: &str = ".partial";
 const PARTIAL_DATABASE: &str = ".partial-db";
 
-/// Removes what a backup left that was killed while it was made, under names that are `ours`. One that is being made
+/// Removes files of backups that were killed during their creation, under names that are `ours`. A backup in progress
 /// is left alone.
 pub(super) fn remove_leftovers(folder: &Path, names: &[String], ours: impl Fn(&str) -> bool) {
     let whole = |name: &'_ String| {

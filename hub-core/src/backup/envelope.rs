@@ -14,7 +14,7 @@ use crate::{
     secret::Secret,
 };
 
-/// What a sealed archive begins with; another version of the format has another number.
+/// First bytes of a sealed archive; another version of the format has another number.
 pub(super) const MAGIC: &[u8; 24] = b"message-hub sealed tar 1";
 /// Bytes of a chunk before it is sealed, and what sealing adds.
 const CHUNK: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! Backups: everything a hub keeps on its machine, in one file, and the way back.
+//! Backups: everything that a hub keeps on its machine, in one file, and its restore.
 //!
 //! A backup is a tar archive with the database as it was at one moment, the files that its rows name, the key that
 //! opens its secrets, and last a manifest with the SHA-256 of each. Under a passphrase the archive is sealed as a
@@ -43,10 +43,10 @@ pub use place::{BackupTarget, Location};
 pub use restore::{Restored, restore, verify, would_replace};
 pub use swap::settle;
 
-/// Under this name a database knows when it was last backed up, in Unix milliseconds.
+/// `meta` key of the time of the last backup, in Unix milliseconds.
 pub const LAST_BACKUP: &str = "backup.last";
 
-/// What a hub keeps, and where.
+/// Locations of the data that a hub keeps.
 #[derive(Debug, Clone)]
 pub struct Home {
     /// The data folder.
@@ -90,7 +90,7 @@ impl Home {
         if let MediaConfig::Folder(path) = &self.media { Some(path) } else { None }
     }
 
-    /// What opens the hub's secrets, with the key that a rotation has begun to use; no key is made.
+    /// Returns the sealer for the hub's secrets, including the key that a rotation has begun to use; creates no key.
     ///
     /// # Errors
     /// `UNAVAILABLE` when the key cannot be read.
@@ -107,7 +107,7 @@ impl Home {
     }
 }
 
-/// Where a file of this id lies in the folder of files.
+/// Returns the path of a file of this id in the folder of files.
 pub(crate) fn media_path(folder: &Path, id: &str) -> PathBuf {
     folder.join(id.get(id.len().saturating_sub(2)..).unwrap_or_default()).join(id)
 }
@@ -125,13 +125,13 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Makes sure that what was renamed in a folder is found there after a loss of power.
+/// Makes renames in a folder durable across a loss of power.
 fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::File::open(folder)?.sync_all()
 }
 
-/// Removes a file or a folder with all that is in it; it need not be there.
+/// Removes a file or a folder with its content; it need not exist.
 fn remove(path: &Path) -> io::Result<()> {
     let removed = match path.symlink_metadata() {
         Ok(found) if found.is_dir() => std::fs::remove_dir_all(path),

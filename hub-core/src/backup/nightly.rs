@@ -1,7 +1,7 @@
 //! Scheduled backups: one per day while the hub runs; the newest ones are kept.
 //!
-//! What there is says what is missing: the time of a backup is in its name, so that nothing has to be remembered, a
-//! night on which the hub did not run is made up for at its next start, and a copied folder goes on where it was.
+//! The state is in the file names, which contain the time of each backup. A backup missed while the hub was stopped
+//! is made at its next start, and a copied folder continues from the backups in it.
 
 use std::{convert::Infallible, fmt, num::NonZeroUsize, str::FromStr, sync::Arc, time::Duration};
 
@@ -17,12 +17,12 @@ use crate::{
     time::{Clock, Timestamp},
 };
 
-/// What the names begin with: those of other backups differ, and only these are ever removed.
+/// Prefix of the names. Other backups have another one, and only backups with this prefix are removed.
 const SERIES: &str = "hub-nightly";
-/// The first pause behind a failure; each further one is twice as long, up to the last.
+/// First pause after a failure. Each further pause is twice as long, up to [`LAST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
 const LAST_PAUSE: Duration = Duration::from_secs(60 * 60);
-/// How often the time is looked at: a machine that slept is late by no more than this.
+/// Interval of checks of the time: a machine that slept is late by at most this.
 const POLL_INTERVAL: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -33,7 +33,7 @@ pub struct TimeOfDay {
 }
 
 impl TimeOfDay {
-    /// The first such time behind an instant.
+    /// Returns the first such time after an instant.
     pub fn next_after(self, instant: Timestamp) -> Timestamp {
         let midnight = Timestamp::from_millis(0) + DAY * u32::try_from(instant.as_days()).unwrap_or(0);
         let today = midnight + Duration::from_secs(u64::from(self.minutes) * 60);
@@ -65,21 +65,21 @@ impl fmt::Display for TimeOfDay {
 /// A backup each night.
 #[derive(Debug, Clone)]
 pub struct Nightly {
-    /// What is backed up.
+    /// The hub to back up.
     pub home: Home,
-    /// Where to.
+    /// Destination of the backups.
     pub target: BackupTarget,
-    /// When.
+    /// Time of the day.
     pub at: TimeOfDay,
-    /// How many are kept.
+    /// Number of backups to keep.
     pub keep: NonZeroUsize,
-    /// What they are sealed with.
+    /// Passphrase that seals them, if they are sealed.
     pub passphrase: Option<Secret>,
 }
 
 impl Nightly {
-    /// Makes backups for as long as it is polled. One is made at once when none is there or the last night's is
-    /// missing; one that fails is tried again after a minute, and then less and less often.
+    /// Creates backups for as long as it is polled. One is created immediately if there is none or the last night's
+    /// is missing. A failed one is retried after a minute, then at growing intervals of up to an hour.
     pub async fn run(&self, clock: &Clock, random: &Random, counters: &Arc<Counters>) -> Infallible {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -127,7 +127,7 @@ impl Nightly {
         create(&self.home, new, clock, random).await.map(Some)
     }
 
-    /// Removes the oldest ones. Those from the future are neither counted nor removed: a clock was wrong.
+    /// Removes the oldest backups. Those with a future time are neither counted nor removed: a clock was wrong.
     async fn forget_old(&self, now: Timestamp) {
         let names = match self.target.names().await {
             Ok(names) => names,
@@ -143,7 +143,7 @@ impl Nightly {
     }
 }
 
-/// When the newest nightly backup was made that lies there.
+/// Returns the time of the newest nightly backup at the target.
 ///
 /// # Errors
 /// If the target cannot be listed.
@@ -158,7 +158,7 @@ fn nights(names: &[String]) -> Vec<(Timestamp, &str)> {
     nights
 }
 
-/// When a nightly backup of this name was made; `None` for every other name.
+/// Returns the time in the name of a nightly backup; `None` for every other name.
 fn made_at(name: &str) -> Option<Timestamp> {
     let time = name.strip_prefix(SERIES)?.strip_prefix('-')?.get(..16)?;
     let part = |range: std::ops::Range<usize>| time.get(range);

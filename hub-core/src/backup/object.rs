@@ -156,7 +156,7 @@ pub(super) async fn download<T: Send + 'static>(
     taken
 }
 
-/// What goes to a bucket.
+/// Writer of data for a bucket.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     pieces: mpsc::Sender<Bytes>,
@@ -182,13 +182,13 @@ impl Write for Outgoing {
         Ok(taken)
     }
 
-    /// What is not a whole piece yet goes with the last one.
+    /// Does nothing: an incomplete piece is sent as the last one.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// What comes from a bucket.
+/// Reader of data from a bucket.
 #[derive(Debug)]
 pub(super) struct Incoming {
     pieces: mpsc::Receiver<Bytes>,

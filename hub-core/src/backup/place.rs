@@ -1,4 +1,4 @@
-//! Where backups lie: files in a folder, or objects in a bucket.
+//! Locations of backups: files in a folder, or objects in a bucket.
 
 use std::{
     fmt, io,
@@ -10,7 +10,7 @@ use crate::error::Result;
 #[cfg(feature = "s3")]
 use crate::media::S3Config;
 
-/// Where one backup lies, or is to lie.
+/// Location of one backup.
 #[derive(Debug, Clone)]
 pub enum Location {
     /// A file.
@@ -36,10 +36,10 @@ impl From<PathBuf> for Location {
     }
 }
 
-/// Where backups lie side by side.
+/// Location of a series of backups.
 #[derive(Debug, Clone)]
 pub enum BackupTarget {
-    /// A folder; it is made with the first backup.
+    /// A folder; the first backup creates it.
     Folder(PathBuf),
     /// A bucket, below its prefix.
     #[cfg(feature = "s3")]
@@ -75,7 +75,7 @@ impl BackupTarget {
         }
     }
 
-    /// The names of everything that lies there; none where there is no folder yet.
+    /// Lists all names at the location; none if the folder does not exist yet.
     ///
     /// # Errors
     /// `UNAVAILABLE` if it cannot be read; `NOT_FOUND` when there is no such bucket.
@@ -117,7 +117,7 @@ fn names_in(folder: &Path) -> io::Result<Vec<String>> {
     entries.filter_map(|entry| name(entry).transpose()).collect()
 }
 
-/// How people write a bucket and its prefix.
+/// Returns the address of a bucket with its prefix, as `s3://bucket/prefix`.
 #[cfg(feature = "s3")]
 fn address(bucket: &S3Config) -> String {
     let prefix = bucket.prefix.trim_matches('/');

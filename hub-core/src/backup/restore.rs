@@ -1,4 +1,4 @@
-//! Checking a backup, and putting it into its place.
+//! Verification and restore of a backup.
 
 use std::{
     fs::File,
@@ -26,21 +26,20 @@ use crate::{
     store::{SEALED_COLUMNS, StoreConfig, Upkeep, claim_file},
 };
 
-/// A backup that was put into its place.
+/// A restored backup.
 #[derive(Debug, Clone)]
 pub struct Restored {
-    /// What was in it.
+    /// Manifest of the backup.
     pub manifest: Manifest,
-    /// Where what was there before lies now.
+    /// New paths of the replaced files.
     pub replaced: Vec<PathBuf>,
 }
 
-/// Checks a backup: checksums, the database's own checks, that this program knows its schema, and that its key opens
-/// a secret. Nothing of the hub is changed; the key that a setting or the folder gives is only asked for when the
-/// backup has none.
+/// Checks a backup: its checksums, the database's own checks, that this program knows its schema, and that its key
+/// opens a secret. Changes nothing of the hub. The key of the hub is only read if the backup has none.
 ///
 /// # Errors
-/// `INVALID_PARAMS` saying what is wrong with the backup.
+/// `INVALID_PARAMS` naming the problem of the backup.
 pub async fn verify(
     from: &Location,
     home: &Home,
@@ -67,7 +66,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Whether there is a hub that a restore would put into the background.
+/// Whether a restore would replace a hub.
 ///
 /// # Errors
 /// `CONFLICT` for a PostgreSQL database.
@@ -76,8 +75,8 @@ pub fn would_replace(home: &Home) -> Result<bool> {
     Ok(home.database()?.exists() || (home.key.is_none() && key_file.exists()))
 }
 
-/// Puts a backup into the place of a hub that does not run, once all of it was checked. The replaced files are kept
-/// next to it, under names that end in `.replaced`; the next restore removes it.
+/// Restores a backup in place of a hub that does not run, after a check of all of it. The replaced files are kept
+/// next to the restored ones, under names that end in `.replaced`; the next restore removes them.
 ///
 /// # Errors
 /// `UNAVAILABLE` while a hub works on the database; `CONFLICT` when there is a hub and it was not said to be
@@ -128,7 +127,7 @@ pub async fn restore(
     Ok(Restored { manifest, replaced })
 }
 
-/// Puts the members of a backup where they go, and gives its manifest.
+/// Unpacks the members of a backup to their targets; returns its manifest.
 async fn unpack(from: &Location, passphrase: Option<Secret>, places: Places) -> Result<Manifest> {
     let read = move |from: &mut dyn Read| {
         places.make_media()?;
@@ -155,7 +154,7 @@ fn open(path: &Path) -> Result<File> {
     })
 }
 
-/// Where the members of a backup go.
+/// Target paths of the members of a backup.
 #[derive(Debug, Clone)]
 struct Places {
     database: PathBuf,
@@ -301,7 +300,7 @@ async fn check(manifest: &Manifest, places: &Places, home: &Home, random: &Rando
     database.close().await
 }
 
-/// Whether a backup may come into a home: one whose key is set from outside keeps that key.
+/// Checks that a backup can be restored here: a hub with a key from a setting keeps that key.
 fn fits(manifest: &Manifest, home: &Home, random: &Random) -> Result<()> {
     if let Some(key) = &home.key {
         let sealer = Sealer::new(&key.0, random.clone());
@@ -321,7 +320,7 @@ fn fits(manifest: &Manifest, home: &Home, random: &Random) -> Result<()> {
     Ok(())
 }
 
-/// What is to be renamed. A log of the old database must never be next to the new one.
+/// Returns the renames to do. A log of the old database must never be next to the new one.
 fn moves(manifest: &Manifest, targets: &Places, staged: &Places) -> Vec<Move> {
     let gone = |target: PathBuf| Move { target, staged: None };
     let there =

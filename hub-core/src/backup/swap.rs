@@ -1,5 +1,5 @@
-//! The last step of a restore: renaming, under a journal. Whatever ends it, the next one to open the folder carries
-//! it to its end, since everything that the journal names was whole before it was written.
+//! The last step of a restore: renames under a journal. If it is interrupted, the next process that opens the folder
+//! completes it: all files that the journal names were complete before it was written.
 
 use std::{
     io,
@@ -14,17 +14,17 @@ use crate::{error::Result, private_files, store::claim_file};
 /// Name of the journal, in the data folder.
 const JOURNAL: &str = "restore.journal";
 
-/// What is to be renamed, in this order.
+/// Renames to do, in this order.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Journal {
     pub(super) moves: Vec<Move>,
 }
 
-/// One thing that is to be in its place.
+/// One file or folder to replace.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Move {
     pub(super) target: PathBuf,
-    /// Where the new one waits; `None` when there is to be none.
+    /// Path of the new one; `None` if the target is only removed.
     pub(super) staged: Option<PathBuf>,
 }
 
@@ -38,7 +38,7 @@ impl Move {
         }
     }
 
-    /// Puts the old one aside and the new one into its place. Done again, it goes on where it was ended.
+    /// Moves the old one aside and the new one to its target. Idempotent: a repeat continues an interrupted run.
     fn run(&self) -> io::Result<()> {
         let waits = self.staged.as_ref().is_none_or(|staged| staged.exists());
         let there = self.target.symlink_metadata().is_ok();
@@ -53,19 +53,20 @@ impl Move {
     }
 }
 
-/// Writes the journal, does what it says, and gives the places of what was replaced.
+/// Writes the journal and carries it out; returns the paths of the replaced files.
 pub(super) fn run(data_dir: &Path, journal: &Journal) -> Result<Vec<PathBuf>> {
     let path = begin(data_dir, journal)?;
     carry_out(&path, journal)?;
     Ok(journal.moves.iter().map(Move::replaced).filter(|path| path.exists()).collect())
 }
 
-/// From here on the new hub is the one that is found.
+/// Writes the journal. After this, the new hub is the valid one.
 fn begin(data_dir: &Path, journal: &Journal) -> Result<PathBuf> {
     let path = data_dir.join(JOURNAL);
     let partial = with_suffix(&path, ".partial");
     let write = || {
-        // Of an earlier restore: only its folders would be in the way, and what is kept is to be of one hub.
+        // Files kept by an earlier restore are removed: its folders would block renames, and the kept files must be
+        // of one hub.
         journal.moves.iter().try_for_each(|step| remove(&step.replaced()))?;
         remove(&partial)?;
         private_files::create_new(&partial, &serde_json::to_vec(journal)?)?;

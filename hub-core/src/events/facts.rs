@@ -1,11 +1,11 @@
-//! What an event names, for clients.
+//! Ids and state of an event, for clients.
 
 use std::borrow::Cow;
 
 use super::{Event, EventKind};
 use crate::id::{AppId, BotId, ChannelId, MessageId, PluginId, TraceId, UserId};
 
-/// Whose event it is.
+/// User who may see an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
     /// The owner of a bot.
@@ -17,9 +17,9 @@ pub enum Audience {
 /// The ids and the state in an event. No contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// What the event is about.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// Whose event it is.
+    /// User who may see it.
     pub audience: Audience,
     /// The bot.
     pub bot_id: Option<BotId>,
@@ -33,7 +33,7 @@ pub struct Facts {
     pub plugin_id: Option<PluginId>,
     /// The app.
     pub app_id: Option<AppId>,
-    /// The state of what is named.
+    /// State of the object that the event names.
     pub state: Option<Cow<'static, str>>,
 }
 

@@ -1,9 +1,9 @@
-//! What happens in a hub, for programs that embed it and for clients that follow it. A convenience: the store is the
-//! truth, and a listener that lags behind loses events, never messages.
+//! Events of a hub, for programs that embed it and for clients that follow it. The store is authoritative: a listener
+//! that lags loses events, never messages.
 //!
-//! Every event has a number on this node, and the newest 4,096 are kept, so that a client whose connection broke can
-//! continue ([`crate::event_feed`]). Events of other nodes of the same database are added to them. What may have been
-//! lost on the way between nodes makes every client start over ([`Events::forget`]).
+//! Every event has a number on this node. The newest 4,096 are kept, so that a client can continue after its
+//! connection broke ([`crate::event_feed`]). Events of other nodes of the same database are added to them. If events
+//! of other nodes may have been lost, every client starts over ([`Events::forget`]).
 
 use std::{
     borrow::Cow,
@@ -62,19 +62,19 @@ words! {
     }
 }
 
-/// Something that happened; what it names is committed.
+/// An event; its changes are committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 #[non_exhaustive]
 pub enum Event {
-    /// A message came in.
+    /// A message was received.
     Message {
         /// The bot that received it.
         bot_id: BotId,
         /// The message.
         message_id: MessageId,
     },
-    /// A delivery came to its end, or to its next attempt. Its trace goes on while another sink works on it.
+    /// A delivery ended, or has a next attempt. Its trace stays open while another sink is not done.
     Trace {
         /// The bot.
         bot_id: BotId,
@@ -83,7 +83,7 @@ pub enum Event {
         /// State of the delivery.
         status: TraceStatus,
     },
-    /// A file of a message is there, or will not come.
+    /// A file of a message is available, or will not be.
     Media {
         /// The bot that received it.
         bot_id: BotId,
@@ -121,7 +121,7 @@ pub enum Event {
         channel_id: ChannelId,
         /// The plugin.
         plugin_id: PluginId,
-        /// Which of these.
+        /// Kind of the change.
         change: Changed,
     },
     /// An app was installed on a bot, changed there, or removed.
@@ -130,7 +130,7 @@ pub enum Event {
         bot_id: BotId,
         /// The app.
         app_id: AppId,
-        /// Which of these.
+        /// Kind of the change.
         change: Changed,
     },
     /// A version of a plugin waits for its review, or was reviewed.
@@ -151,7 +151,7 @@ pub enum Event {
         /// State of the listing.
         state: Listing,
     },
-    /// A person got a message, or will not get it.
+    /// A message was sent to a person, or will not be sent.
     Sent {
         /// The bot that sent it.
         bot_id: BotId,
@@ -162,8 +162,8 @@ pub enum Event {
     },
 }
 
-/// The bus. It keeps the last 1,024 events, and as many revocations, for slow listeners, and the last 4,096 events for
-/// clients that continue.
+/// The event bus. It keeps the last 1,024 events, and as many revocations, for slow listeners, and the last 4,096
+/// events for clients that continue.
 #[derive(Debug, Clone)]
 pub struct Events {
     recent: broadcast::Sender<Event>,
@@ -199,7 +199,7 @@ impl Events {
         let _ = self.recent.send(event);
     }
 
-    /// Forgets what is kept, because an event of another node may have been lost: every client of this node starts
+    /// Removes the kept events, because an event of another node may have been lost: every client of this node starts
     /// over.
     pub(crate) fn forget(&self) {
         self.ring.forget();
@@ -211,22 +211,22 @@ impl Events {
         self.forget();
     }
 
-    /// Hears every event from now on.
+    /// Subscribes to all events.
     pub fn listen(&self) -> broadcast::Receiver<Event> {
         self.recent.subscribe()
     }
 
-    /// What this node sends to others from now on; `None` means that events were lost.
+    /// Subscribes to the events that this node sends to others; `None` means that events were lost.
     pub(crate) fn outgoing(&self) -> broadcast::Receiver<Option<Event>> {
         self.outgoing.subscribe()
     }
 
-    /// The events after a number, at most a page.
+    /// Returns the events after a number, at most a page.
     pub(crate) fn after(&self, position: u64) -> Page {
         self.ring.after(position)
     }
 
-    /// The newest number, whenever it changes.
+    /// Subscribes to the newest number.
     pub(crate) fn newest(&self) -> watch::Receiver<u64> {
         self.ring.newest()
     }
@@ -236,13 +236,13 @@ impl Events {
         *self.series.get_or_init(|| u64::from_be_bytes(random.bytes()))
     }
 
-    /// Tells that something was ended; [`Context::notify_revoked`](crate::context::Context::notify_revoked) also tells
-    /// other nodes.
+    /// Notifies the listeners of this node of a revocation;
+    /// [`Context::notify_revoked`](crate::context::Context::notify_revoked) also notifies other nodes.
     pub fn revoke(&self, revoked: Revoked) {
         let _ = self.revocations.send(revoked);
     }
 
-    /// Hears every revocation from now on; see [`crate::revocation`].
+    /// Subscribes to all revocations; see [`crate::revocation`].
     pub fn revocations(&self) -> broadcast::Receiver<Revoked> {
         self.revocations.subscribe()
     }

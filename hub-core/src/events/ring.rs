@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use super::Event;
 
-/// Events that are kept. A client that is further behind starts over.
+/// Events that are kept. A client that lags by more starts over.
 pub(crate) const MAX_KEPT: usize = 4096;
 /// Events that are read at a time.
 const MAX_PAGE: usize = 256;

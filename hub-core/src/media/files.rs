@@ -1,4 +1,4 @@
-//! Files for the rest of the hub: keeping one that is to be sent, reading one that came.
+//! Files for other modules: keeping a file to be sent, and reading a received one.
 
 use std::fmt;
 
@@ -34,11 +34,11 @@ pub struct Files<'a> {
 /// A file to be kept until it is sent.
 #[derive(Debug, Clone)]
 pub struct NewFile {
-    /// Whose it is.
+    /// User whose storage quota it counts against.
     pub owner_id: UserId,
     /// The bot that may send it.
     pub bot_id: BotId,
-    /// The channel that brought it, if one did: no other channel may send it.
+    /// The channel that uploaded it, if one did: no other channel may send it.
     pub channel_id: Option<ChannelId>,
     /// A name; may be empty.
     pub file_name: String,
@@ -48,7 +48,8 @@ pub struct NewFile {
     pub bytes: Bytes,
 }
 
-/// As what a file of this type is shown: sound is a file, since phones show no voice of bots.
+/// Returns the kind that a file of this type is sent as. Sound is sent as a file, since phones do not show voice
+/// messages of bots.
 pub(crate) fn kind_of(content_type: &str) -> MessageKind {
     match content_type.split('/').next() {
         Some("image") => MessageKind::Image,
@@ -57,7 +58,7 @@ pub(crate) fn kind_of(content_type: &str) -> MessageKind {
     }
 }
 
-/// What [`Files`] reads and writes: a part of the store, and of what the workers see of it.
+/// Operations of a store that [`Files`] needs.
 #[async_trait]
 #[expect(missing_docs, reason = "each call is documented where its statement is")]
 pub trait FileStore: fmt::Debug + Send + Sync + 'static {
@@ -106,8 +107,8 @@ impl Context {
 }
 
 impl Files<'_> {
-    /// Keeps a file that is to be sent: its bytes are in the store when this returns. It goes by itself unless a
-    /// message holds it within [`unsent_lifetime`](super::MediaLimits::unsent_lifetime).
+    /// Keeps a file to be sent; its bytes are stored when this returns. It is removed unless a message holds it
+    /// within [`unsent_lifetime`](super::MediaLimits::unsent_lifetime).
     ///
     /// # Errors
     /// `INVALID_PARAMS` for an empty file, `PAYLOAD_TOO_LARGE` over the limit, `CONFLICT` when the owner's
@@ -167,7 +168,7 @@ impl Files<'_> {
         Ok(kept)
     }
 
-    /// Keeps a second file with the bytes of one that is ready, to be sent by its bot: what forwarding is.
+    /// Forwards a file: keeps a copy of one that is ready, to be sent by its bot.
     ///
     /// # Errors
     /// `NOT_FOUND` unless it is there and ready; else as [`keep`](Self::keep).
@@ -197,19 +198,19 @@ impl Files<'_> {
         Ok(kept)
     }
 
-    /// The files of one message, in the order of its items: ids, states and media types; bytes by
-    /// [`read`](Self::read).
+    /// Returns the files of one message, in the order of its items: ids, states and media types. [`read`](Self::read)
+    /// returns the bytes.
     ///
     /// # Errors
-    /// What the store says.
+    /// Those of the store.
     pub async fn of_message(&self, id: MessageId) -> Result<Vec<MediaView>> {
         Ok(self.of_messages(&[id]).await?.remove(&id).unwrap_or_default())
     }
 
-    /// The files of many messages: one query.
+    /// Returns the files of many messages with one query.
     ///
     /// # Errors
-    /// What the store says.
+    /// Those of the store.
     pub async fn of_messages(&self, ids: &[MessageId]) -> Result<Views> {
         if ids.is_empty() {
             return Ok(Views::new());
@@ -218,8 +219,8 @@ impl Files<'_> {
         Ok(views(rows, self.links(), &self.config.media, self.store.now()))
     }
 
-    /// The bytes of a file that is ready, at most `max` of them; the budget of memory is not asked, so `max` is to
-    /// be small.
+    /// Returns the bytes of a file that is ready, at most `max` of them. They do not count against the memory limit,
+    /// so `max` must be small.
     ///
     /// # Errors
     /// `NOT_FOUND` unless it is there, `PAYLOAD_TOO_LARGE` over `max`, `UNAVAILABLE`.
@@ -227,7 +228,7 @@ impl Files<'_> {
         self.media.read(id, max).await
     }
 
-    /// Whether so many bytes more fit into an owner's storage.
+    /// Checks that an owner's storage has room for so many more bytes.
     pub(crate) async fn check_storage(&self, owner: UserId, more: u64) -> Result<()> {
         let max = self.config.media.max_per_owner;
         let used = u64::try_from(self.store.bytes_of(owner).await?).unwrap_or(0);
@@ -242,7 +243,7 @@ impl Files<'_> {
         self.media.links()
     }
 
-    /// When a row without a message goes.
+    /// Returns the time at which a file without a message expires.
     pub(crate) fn unsent_until(&self) -> Timestamp {
         self.store.now() + self.config.media.unsent_lifetime
     }

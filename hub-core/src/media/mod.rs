@@ -1,14 +1,13 @@
-//! Files: those that people send, fetched from their network and kept, and those that programs want sent.
+//! Files that people send, fetched from their network and kept, and files that programs send.
 //!
-//! A row says that a file exists ([`store::media`](crate::store::media)), the bytes lie in the [`MediaStore`] under
-//! its id. The row comes first and goes last, so that whatever is interrupted, the sweep finds it. Nothing is decoded
-//! here: bytes go in and come out.
+//! A row says that a file exists ([`store::media`](crate::store::media)); the bytes are in the [`MediaStore`] under
+//! its id. The row is inserted before the bytes are stored and deleted after them, so that the sweep finds the rest
+//! of whatever was interrupted. Files are not decoded here.
 //!
-//! Messages never wait for files: a message is committed, shown and logged at once, with its files `downloading`; the
-//! node that works for the bot fetches them. A webhook is the one exception: for a message that has no text of its
-//! own it waits up to [`MediaLimits::webhook_wait`] for the files, since "an image, somewhere" helps no receiver, and
-//! goes out without them then. The link to a file is in the payload either way, and reading it waits for the file,
-//! too.
+//! Messages never wait for files. A message is committed, shown and logged immediately, with its files `downloading`;
+//! the node that works for the bot fetches them. A webhook is the exception: a delivery of a message without text
+//! waits up to [`MediaLimits::webhook_wait`] for the files, and is sent without them after that. The link to a file
+//! is in the payload in both cases, and reading it waits for the file too.
 
 use std::time::Duration;
 
@@ -52,11 +51,11 @@ pub struct ReadableFile {
     pub content_type: String,
     /// Bytes.
     pub size: u64,
-    /// When it came.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// How long reading waits for a file that is being fetched, and how often it looks.
+/// Longest wait of a read for a file that is being fetched, and the interval of its checks.
 const READ_WAIT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -83,8 +82,8 @@ impl<'h> Media<'h> {
         Ok(readable(self.ready_row(id).await?))
     }
 
-    /// Waits for a file that is being fetched, up to 20 seconds, and returns its size in bytes. The caller has checked
-    /// whose it is.
+    /// Waits for a file that is being fetched, up to 20 seconds, and returns its size in bytes. The caller has
+    /// authorized the request.
     ///
     /// # Errors
     /// `NOT_FOUND` when the file is gone or could not be fetched; `UNAVAILABLE` when it is not there yet.

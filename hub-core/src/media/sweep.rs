@@ -1,12 +1,12 @@
-//! Forgetting files: those whose message is gone, and those that were never sent. Objects go before their rows,
-//! so that an interrupted sweep goes on where it stopped.
+//! Deletion of files whose message is gone, and of those that were never sent. Objects are deleted before their rows,
+//! so that an interrupted sweep continues where it stopped.
 
 use crate::{context::Context, error::Result, tasks::Tasks};
 
 /// Files of one transaction.
 const PIECE: u32 = 100;
 
-/// Removes what no message holds and whose time is over.
+/// Deletes expired files that no message holds.
 pub(crate) async fn sweep(ctx: &Context, tasks: &Tasks) -> Result<()> {
     while !tasks.stopping() {
         let now = ctx.store.now();

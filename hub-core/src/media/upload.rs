@@ -1,5 +1,4 @@
-//! Uploads that are announced first: a link is given out, and one PUT to it is taken, of exactly the size and the
-//! type that were announced.
+//! Announced uploads: the hub returns a link, and accepts one PUT to it, of exactly the announced size and type.
 
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
@@ -33,18 +32,18 @@ pub struct NewUpload {
     pub size: u64,
 }
 
-/// The permission to upload one file, once.
+/// Permission to upload one file, once.
 #[derive(Debug, Clone)]
 pub struct UploadTicket {
-    /// Names the file in a send, afterwards.
+    /// Id of the file, for sending it afterwards.
     pub upload_id: MediaId,
-    /// Where the bytes go, by PUT.
+    /// URL for the PUT of the bytes.
     pub url: SignedUrl,
-    /// The `Content-Type` that the PUT has to carry.
+    /// `Content-Type` that the PUT must have.
     pub content_type: String,
-    /// How many bytes it has to carry.
+    /// Number of bytes that the PUT must have.
     pub size: u64,
-    /// Until when.
+    /// Time of expiry.
     pub expires_at: Timestamp,
 }
 
@@ -225,7 +224,7 @@ async fn copy_announced(
     Ok(HEXLOWER.encode(&md5.finalize()))
 }
 
-/// What the signature of a link covers besides the file.
+/// Returns the data that the signature of a link covers in addition to the file.
 fn announced(row: &MediaRow) -> String {
     let channel = row.channel_id.map(|id| id.to_string()).unwrap_or_default();
     format!("{}\n{}\n{channel}", row.content_type, row.size)

@@ -20,21 +20,21 @@ const RETRY_FOR: std::time::Duration = std::time::Duration::from_secs(30);
 pub struct S3Config {
     /// Name of the bucket.
     pub bucket: String,
-    /// What the names of objects start with; empty for nothing.
+    /// Prefix of the names of objects; empty for none.
     pub prefix: String,
     /// Address of the service; AWS when absent. Buckets are addressed by path then.
     pub endpoint: Option<Url>,
     /// Region.
     pub region: String,
-    /// Who the hub is.
+    /// Id of the access key.
     pub access_key_id: String,
-    /// And the proof.
+    /// Secret of the access key.
     pub secret_access_key: Secret,
-    /// The proxy to the service, for backups; files take the way of the hub's other requests.
+    /// Proxy to the service, for backups; requests for files use the hub's other settings.
     pub proxy: Option<Box<OutboundProxy>>,
 }
 
-/// The bucket, and what the names of its objects start with.
+/// Opens the bucket; returns it with the prefix of the names of its objects.
 ///
 /// # Errors
 /// `INVALID_PARAMS` on `field` for a bucket that cannot be addressed.

@@ -39,12 +39,12 @@ pub type MediaStream = BoxStream<'static, Result<Bytes>>;
 const MIB: usize = 1 << 20;
 /// Parts of an upload that are on their way at a time.
 const PARTS: usize = 1;
-/// What one upload holds in memory: the part that fills, and the one on its way (5 MiB each, S3's least).
+/// Memory of one upload: the part that fills, and the one being sent (5 MiB each, the minimum of S3).
 const UPLOAD_MEMORY: usize = 10 * MIB;
-/// Where a hub keeps files.
+/// Location of a hub's files.
 #[derive(Debug, Clone)]
 pub enum MediaConfig {
-    /// In a folder that no other hub uses; it is made when missing.
+    /// In a folder that no other hub uses; created if it does not exist.
     Folder(PathBuf),
     /// In a bucket. Several nodes share it.
     #[cfg(feature = "s3")]

@@ -22,7 +22,7 @@ use crate::{
 
 /// The part of the frame before the message.
 const HEAD: &str = r#"{"type":"message","data":"#;
-/// How long a file that is on its way is shown so.
+/// Time after which the state of a file that is being fetched is read again.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A message under its number in the channel.
@@ -31,7 +31,7 @@ pub struct LogEntry {
     /// The number.
     pub seq: i64,
     frame: Bytes,
-    /// When what it says of its files is to be looked up again.
+    /// Time after which the states of its files must be read again.
     stale_at: Option<Timestamp>,
 }
 
@@ -71,7 +71,6 @@ struct Message<'a> {
     state: i64,
 }
 
-/// Who wrote it.
 #[derive(Debug, Serialize)]
 struct Sender<'a> {
     user_id: &'a str,
@@ -82,7 +81,7 @@ impl LogEntry {
     /// Renders a row with its files.
     ///
     /// # Errors
-    /// `INTERNAL_ERROR` for a damaged row, or one that was sealed under another key.
+    /// `INTERNAL_ERROR` for a corrupt row, or one that was sealed under another key.
     pub(crate) fn open(
         row: LogRow,
         media: &[MediaView],
@@ -99,7 +98,7 @@ impl LogEntry {
     /// Renders a row with its files, and the network's permission to reply.
     ///
     /// # Errors
-    /// `INTERNAL_ERROR` for a damaged row.
+    /// `INTERNAL_ERROR` for a corrupt row.
     pub(crate) fn new(
         row: LogRow,
         token: Option<&Secret>,
@@ -150,17 +149,17 @@ impl LogEntry {
         Ok(Self { seq, frame: frame.into(), stale_at: stale_at(media, now) })
     }
 
-    /// Whether it still says of its files what holds.
+    /// Whether the states of its files are still valid.
     pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
         self.stale_at.is_none_or(|at| now < at)
     }
 
-    /// The whole frame: a JSON object of the type `message`. Clones share the bytes, which are UTF-8.
+    /// Returns the whole frame: a JSON object of the type `message`. Clones share the bytes, which are UTF-8.
     pub fn frame(&self) -> Bytes {
         self.frame.clone()
     }
 
-    /// The message alone: a JSON object.
+    /// Returns the message alone: a JSON object.
     pub fn data(&self) -> &[u8] {
         &self.frame[HEAD.len()..self.frame.len() - 1]
     }

@@ -1,4 +1,4 @@
-//! What the clients of one channel on this node share.
+//! State that the clients of one channel on this node share.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -18,9 +18,9 @@ use crate::{
     time::Timestamp,
 };
 
-/// Entries that are kept.
+/// Maximum number of entries kept.
 pub(crate) const MAX_RECENT: usize = 64;
-/// Bytes of them.
+/// Maximum size of the entries kept, in bytes.
 const MAX_RECENT_BYTES: usize = 256 * 1024;
 
 /// One channel with clients.
@@ -53,13 +53,13 @@ pub struct ChannelState {
     pub websocket: WebSocketSettings,
     /// Whether the channel and its owner are switched on.
     pub(crate) open: bool,
-    /// The keys that count; none when the channel is gone.
+    /// Valid keys; none when the channel is gone.
     pub(crate) keys: Vec<KeyMark>,
-    /// The tokens of iLink clients that count; none while that sink is switched off.
+    /// Valid tokens of iLink clients; none while that sink is switched off.
     pub(crate) ilink_tokens: Vec<KeyMark>,
 }
 
-/// Why a client is a client no longer.
+/// Reason why a client was disconnected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
     /// Its key was replaced, or the channel is gone.
@@ -73,7 +73,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// For people.
+    /// Returns a human-readable reason.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Revoked => "the channel key is unknown or was replaced",
@@ -134,7 +134,8 @@ impl ChannelState {
         }
     }
 
-    /// Why the holder of a key or token is no client any more; a poll does not need the WebSocket sink.
+    /// Returns the reason why the holder of a key or token may not be a client any more; a poll does not need the
+    /// WebSocket sink.
     pub(crate) fn ended(&self, key: KeyMark, audience: Audience) -> Option<Ended> {
         let valid = if audience == Audience::Ilink { &self.ilink_tokens } else { &self.keys };
         if !valid.contains(&key) {
@@ -154,15 +155,15 @@ impl Feed {
         Self { channel_id, bot_id, head: watch::Sender::default(), recent: tokio::sync::Mutex::default() }
     }
 
-    /// A commit stored an entry. It is left out when the one before it is not here, or a client reads a page: then this
-    /// one is read from the store, too.
+    /// Adds a committed entry. It is left out if the previous one is missing, or while a client reads a page; clients
+    /// then read it from the store.
     pub(crate) fn add(&self, entry: LogEntry) {
         if let Ok(mut recent) = self.recent.try_lock() {
             recent.add(Arc::new(entry));
         }
     }
 
-    /// A commit gave out this number.
+    /// Advances the head to a committed number.
     pub(crate) fn advance(&self, seq: i64) {
         self.head.send_if_modified(|head| {
             let more = seq > head.seq;
@@ -171,7 +172,7 @@ impl Feed {
         });
     }
 
-    /// A commit stored this acknowledgement.
+    /// Updates the stored acknowledgement.
     pub(crate) fn note_acked(&self, seq: i64) {
         self.head.send_if_modified(|head| {
             head.acked = head.acked.max(Some(seq));
@@ -179,7 +180,7 @@ impl Feed {
         });
     }
 
-    /// The store was looked at; `None` when it does not have the channel.
+    /// Updates the head and the state from the store; `None` when it does not have the channel.
     pub(crate) fn look(&self, pulse: Option<&PulseRow>, now: Timestamp) {
         let state = pulse.map(|pulse| ChannelState::of(pulse, now)).unwrap_or_default();
         self.head.send_if_modified(|head| {
@@ -198,7 +199,7 @@ impl Feed {
     }
 }
 
-/// The newest entries, as far as they were committed here or some client has read them: what follows `from`, up to `to`.
+/// The newest entries that were committed here or read by a client: those after `from`, up to `to`.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     from: i64,
@@ -208,7 +209,7 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
-    /// What follows a position, if all of it is here and still right.
+    /// Returns the entries after a position if all of them are here and fresh.
     pub(crate) fn after(&self, position: i64, limit: usize, now: Timestamp) -> Option<Vec<Arc<LogEntry>>> {
         if position < self.from || self.to <= position {
             return None;
@@ -218,7 +219,7 @@ impl Recent {
         following.map(|entry| entry.is_fresh(now).then(|| Arc::clone(entry))).collect()
     }
 
-    /// Where the entries end.
+    /// Returns the position of the last entry.
     pub(crate) const fn end(&self) -> i64 {
         self.to
     }
@@ -231,7 +232,7 @@ impl Recent {
         }
     }
 
-    /// Adds a page that follows a position; what does not reach up to it is forgotten.
+    /// Adds a page that follows a position; older entries are dropped if they do not reach up to it.
     pub(crate) fn extend(&mut self, position: i64, page: &[Arc<LogEntry>]) {
         let Some(last) = page.last() else { return };
         if position != self.to {

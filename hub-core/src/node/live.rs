@@ -1,4 +1,4 @@
-//! Who listens to which channel on this node, and how commits reach them.
+//! Clients of channels on this node, and how commits reach them.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,14 +23,14 @@ use crate::{
     store::log::{Ack, Listening},
 };
 
-/// How a client listens.
+/// Connection of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
-    /// Over a WebSocket, until it goes.
+    /// A WebSocket, until it is closed.
     Socket,
-    /// By one long poll.
+    /// One long poll.
     Poll,
-    /// By one long poll of the iLink protocol.
+    /// One long poll of the iLink protocol.
     Ilink,
 }
 
@@ -47,7 +47,7 @@ struct Shared {
     stale: Mutex<HashSet<ChannelId>>,
     /// Sockets on other nodes, as far as is known.
     elsewhere: RwLock<HashMap<ChannelId, u32>>,
-    /// One of these has something to be done about.
+    /// Wakes the task that waits in [`Live::work`].
     work: Notify,
     reader: OnceLock<Arc<Reader>>,
 }
@@ -65,7 +65,7 @@ struct Listened {
     feed: Arc<Feed>,
     sockets: Vec<Arc<Connected>>,
     polls: usize,
-    /// Those of them that are of clients of the iLink sink.
+    /// Polls among these by clients of the iLink sink.
     ilink_polls: usize,
 }
 
@@ -112,8 +112,8 @@ impl Live {
         self.open().feeds.get(&channel).is_some_and(|listened| listened.ilink_polls > 0)
     }
 
-    /// A commit stored what this number has: wakes the clients here, and says whether other nodes have any. Without the
-    /// entry the clients read it from the store.
+    /// Publishes a committed entry: wakes the clients here, and returns whether other nodes have any. Without the
+    /// entry, the clients read it from the store.
     pub(crate) fn committed(
         &self,
         channel: ChannelId,
@@ -129,8 +129,8 @@ impl Live {
         self.0.elsewhere.read().unwrap_or_else(PoisonError::into_inner).contains_key(&channel)
     }
 
-    /// The store has something new about a channel: its clients here learn of it after a look. Says whether
-    /// other nodes have any.
+    /// Marks a channel as changed in the store; its clients here are updated after a read. Returns whether other
+    /// nodes have any.
     pub(crate) fn refresh(&self, channel: ChannelId) -> bool {
         if self.open().feeds.contains_key(&channel) {
             lock(&self.0.stale).insert(channel);
@@ -148,12 +148,12 @@ impl Live {
         }
     }
 
-    /// As [`Live::refresh`], for all channels.
+    /// Marks all channels with clients here as changed in the store.
     pub(crate) fn refresh_all(&self) {
         lock(&self.0.stale).extend(self.channels(|_| true));
     }
 
-    /// Another node has a first client of a channel.
+    /// Records that another node has a first client of a channel.
     pub(crate) fn note_message(&self, channel: ChannelId) {
         self.elsewhere_mut().entry(channel).or_insert(1);
     }
@@ -166,19 +166,19 @@ impl Live {
         self.0.elsewhere.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that everything up to a number was taken; stored within a second.
+    /// Records an acknowledgement up to a number; it is stored within a second.
     pub(crate) fn acknowledge(&self, channel: ChannelId, seq: i64) {
         let mut acks = lock(&self.0.acks);
         let known = acks.entry(channel).or_insert(0);
         *known = (*known).max(seq);
     }
 
-    /// What was acknowledged and may not be stored yet.
+    /// Returns the acknowledged number that may not be stored yet.
     pub(crate) fn unstored_ack(&self, channel: ChannelId) -> Option<i64> {
         lock(&self.0.acks).get(&channel).copied()
     }
 
-    /// Copies what is to be stored; [`Live::stored`] takes it away.
+    /// Copies the acknowledgements to store; [`Live::stored`] removes them.
     pub(crate) fn acks(&self) -> Vec<Ack> {
         lock(&self.0.acks).iter().map(|(&channel, &seq)| Ack { channel, seq }).collect()
     }
@@ -201,7 +201,7 @@ impl Live {
         std::mem::take(&mut self.open().unannounced)
     }
 
-    /// Who listens here, for other nodes.
+    /// Returns the channels with clients here and their numbers of sockets, for other nodes.
     pub(crate) fn listening(&self) -> Vec<Listening> {
         let row = |(&channel, listened): (&ChannelId, &Listened)| Listening {
             channel,
@@ -219,7 +219,7 @@ impl Live {
         self.open().feeds.is_empty() && lock(&self.0.acks).is_empty()
     }
 
-    /// Waits until there is something to look at or to tell.
+    /// Waits until a channel changed or got its first client.
     pub(crate) async fn work(&self) {
         self.0.work.notified().await;
     }

@@ -1,5 +1,5 @@
-//! What this node holds in memory: who is connected, what is counted, and the bus that wakes its workers. Nothing
-//! here outlives the process.
+//! State of this node in memory: connections, counters, and the bus that wakes its workers. It does not outlive the
+//! process.
 
 use std::sync::{Arc, atomic::AtomicU64};
 
@@ -51,6 +51,6 @@ pub struct Node {
     pub dialects: Dialects,
     /// Connections that show people that a bot is typing.
     pub typists: Typists,
-    /// How many remarks on people were set: what is known of their names is old then.
+    /// Number of changes of remarks on people; after a change, cached names are out of date.
     pub remarks: Arc<AtomicU64>,
 }

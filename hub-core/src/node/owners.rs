@@ -1,4 +1,4 @@
-//! Who owns which bot: looked up once per bot, not per event and stream.
+//! Cache of the owners of bots: one query per bot, not per event and stream.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -11,7 +11,7 @@ use crate::{
     store::Store,
 };
 
-/// Bots that are remembered. When there are more, all are forgotten and looked up again.
+/// Maximum number of cached bots. When it is exceeded, the cache is cleared.
 const MAX_REMEMBERED: usize = 10_000;
 
 /// The owners of bots. A bot never changes its owner.
@@ -19,7 +19,7 @@ const MAX_REMEMBERED: usize = 10_000;
 pub struct Owners(Arc<Mutex<HashMap<BotId, Option<UserId>>>>);
 
 impl Owners {
-    /// The owners of these bots; without those that do not exist.
+    /// Returns the owners of these bots; bots that do not exist are left out.
     pub(crate) async fn of(&self, store: &Store, bots: BTreeSet<BotId>) -> Result<HashMap<BotId, UserId>> {
         let (mut found, mut unknown) = (HashMap::new(), Vec::new());
         {

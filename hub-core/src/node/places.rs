@@ -32,7 +32,7 @@ pub(crate) struct Taking {
 }
 
 impl Places {
-    /// How many are taken.
+    /// Returns the number of taken places.
     pub fn taken(&self) -> usize {
         self.lock().all
     }

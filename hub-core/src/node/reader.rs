@@ -39,7 +39,7 @@ pub(crate) struct Reader {
 /// Entries that follow a position.
 pub(crate) struct Page {
     pub entries: Vec<Arc<LogEntry>>,
-    /// Whether they were read at the end of the log for all clients, rather than for one that lags behind.
+    /// Whether they were read at the end of the log for all clients, and not for one that lags.
     pub at_the_end: bool,
 }
 
@@ -48,10 +48,10 @@ impl Reader {
         Self { store, sealer, media, limits, places: Semaphore::new(READS) }
     }
 
-    /// What follows `position` in a log whose newest number is `newest`.
+    /// Reads the entries after `position` in a log whose newest number is `newest`.
     ///
     /// # Errors
-    /// What the store says.
+    /// Those of the store.
     pub(crate) async fn page(&self, feed: &Feed, position: i64, newest: i64, limit: usize) -> Result<Page> {
         let mut recent = feed.recent.lock().await;
         if let Some(entries) = recent.after(position, limit, self.store.now()) {

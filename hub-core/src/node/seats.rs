@@ -1,4 +1,4 @@
-//! Which apps have sockets on this node, and how news reach them.
+//! Apps with sockets on this node, and how notifications reach them.
 
 use std::{
     collections::HashMap,
@@ -54,7 +54,7 @@ pub struct SeatState {
     pub bot_id: Option<BotId>,
     /// Whether the app, its installation and their users are enabled.
     pub(crate) open: bool,
-    /// What counts as a credential; nothing when the app is gone.
+    /// Valid credentials; none when the app is gone.
     pub(crate) keys: Vec<KeyMark>,
 }
 
@@ -92,7 +92,7 @@ impl Seats {
         self.open().values().flat_map(|open| open.sockets.iter().copied()).collect()
     }
 
-    /// Whose sockets are open.
+    /// Returns the installations and apps with open sockets.
     pub(crate) fn seats(&self) -> (Vec<InstallationId>, Vec<AppId>) {
         let (mut installations, mut apps) = (Vec::new(), Vec::new());
         for seat in self.open().keys() {
@@ -104,14 +104,14 @@ impl Seats {
         (installations, apps)
     }
 
-    /// There may be events.
+    /// Notifies the sockets that there may be new events.
     pub(crate) fn notify(&self, seat: Seat) {
         if let Some(open) = self.open().get(&seat) {
             open.seat.send_modify(|pulse| pulse.news += 1);
         }
     }
 
-    /// The store was looked at; `None` when it does not have this app.
+    /// Updates the state from the store; `None` when it does not have this app.
     pub(crate) fn look(&self, seat: Seat, row: Option<&PulseRow>, now: Timestamp) {
         let state = row.map(|row| SeatState::of(seat, row, now)).unwrap_or_default();
         let has_due = row.is_some_and(|row| row.has_due);

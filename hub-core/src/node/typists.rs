@@ -8,10 +8,10 @@ use std::{
 
 use crate::{error::Result, id::BotId, network::Connection};
 
-/// Accounts whose tickets are remembered; beyond that all are forgotten, and asked for again.
+/// Maximum number of accounts with cached tickets. When it is exceeded, the cache is cleared.
 const MAX_REMEMBERED: usize = 256;
 
-/// Connections that only type. They keep the network's tickets, which are asked for once per person.
+/// Connections that only show typing. They cache the network's tickets, one per person.
 #[derive(Clone, Default)]
 pub struct Typists(Arc<Mutex<HashMap<BotId, Typist>>>);
 

@@ -1,51 +1,51 @@
-//! How a recording is sent again.
+//! Interface for sending a recording again.
 
 use async_trait::async_trait;
 
 use super::{Outcome, Recording};
 use crate::id::TraceId;
 
-/// A way for recordings. What a recording lacks is found before anything is sent.
+/// A transport for recordings. A recording that cannot be sent is found before anything is sent.
 #[async_trait]
 pub trait Carrier: Send + Sync {
-    /// Where the recording would go, in words. Sends nothing.
+    /// Returns the target of the recording as text; sends nothing.
     ///
     /// # Errors
-    /// Why it would not go anywhere.
+    /// The reason why it cannot be sent.
     async fn look(&self, recording: &Recording) -> Result<String, NotSent>;
 
     /// Sends it.
     async fn carry(&self, recording: &Recording) -> Carried;
 }
 
-/// Why a recording was not sent.
+/// Reason why a recording was not sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotSent {
     /// There is nothing to send, and nothing was expected.
     Nothing(String),
-    /// It should have been, and cannot.
+    /// It should be sent, and cannot be.
     Impossible(String),
 }
 
-/// What came of a recording.
+/// Result of sending a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Carried {
-    /// How it ended.
+    /// Success, failure or skip.
     pub outcome: Outcome,
-    /// Status of the answer.
+    /// HTTP status of the response.
     pub status: Option<u16>,
-    /// Body of the answer, as a trace keeps it.
+    /// Body of the response, as a trace keeps it.
     pub body: String,
-    /// What was done, or why nothing was.
+    /// Summary of the attempt, or the reason why there was none.
     pub reason: String,
     /// The trace of the replay, where the hub made it.
     pub new_trace_id: Option<TraceId>,
-    /// What plugins that ran here replied.
+    /// Replies of plugins that ran in this process.
     pub replies: Vec<String>,
 }
 
 impl Carried {
-    /// Nothing came back.
+    /// Creates a failure without a response.
     pub fn failed(reason: impl Into<String>) -> Self {
         Self {
             outcome: Outcome::Fail,

@@ -201,8 +201,8 @@ fn content_type(body: &str) -> &'static str {
     if serde_json::from_str::<Value>(body).is_ok() { "application/json" } else { "text/plain" }
 }
 
-/// What the next run has to do as well. Headers that the plugin did not change depend on the hub's version, not on the
-/// plugin.
+/// Returns the expectation for the next run. Headers that the plugin did not change are left out: they depend on the
+/// hub's version, not on the plugin.
 fn expected(debugged: &Debugged) -> Value {
     let mut expected = expectation(&debugged.document());
     if debugged.hook == Hook::OnResponse {

@@ -21,7 +21,7 @@ pub struct Differences {
 }
 
 impl Differences {
-    /// Compares what was recorded with what came.
+    /// Compares a recorded response with a new one.
     pub fn of(recorded: Option<&RecordedResponse>, status: Option<u16>, body: &str) -> Self {
         let before = recorded.map(|answer| answer.status);
         let mut differences = Self { status: (before != status).then_some((before, status)), body: None };

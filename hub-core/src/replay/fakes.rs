@@ -27,7 +27,7 @@ const MIN_DIGITS: usize = 7;
 /// A word that is as long, with letters and digits in it, may be a credential.
 const MIN_TOKEN: usize = 20;
 
-/// The kinds of what is replaced.
+/// Kinds of replaced texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Id,
@@ -37,7 +37,7 @@ enum Kind {
     Token,
 }
 
-/// Replaces what must not leave.
+/// Replaces personal data and secrets with fakes.
 #[derive(Debug, Default)]
 pub struct Fakes {
     /// By kind and text.
@@ -56,20 +56,20 @@ impl Fakes {
     /// A recording without personal data. Ids of the hub's objects are kept: they identify no person.
     ///
     /// # Errors
-    /// `INTERNAL_ERROR` when what is left is no recording.
+    /// `INTERNAL_ERROR` when the result is not a recording.
     pub fn recording(&mut self, recording: &Recording) -> Result<Recording> {
         let document = serde_json::to_value(recording).map_err(Error::internal)?;
         let document = self.document(&document);
         serde_json::from_value(document).map_err(Error::internal)
     }
 
-    /// A document without what must not leave.
+    /// Replaces personal data and secrets in a JSON document.
     pub fn document(&mut self, document: &Value) -> Value {
         self.learn(document);
         self.value("", document)
     }
 
-    /// Finds out who is who, because names stand in texts too.
+    /// Learns the ids and names of people, because names are in texts too.
     fn learn(&mut self, value: &Value) {
         match value {
             Value::Object(fields) => {
@@ -132,7 +132,7 @@ impl Fakes {
         }
     }
 
-    /// A text without what must not leave, in one pass: no fake is looked at again.
+    /// Replaces personal data and secrets in a text, in one pass: fakes are not replaced again.
     pub fn text(&mut self, text: &str) -> String {
         let (mut faked, mut at) = (String::with_capacity(text.len()), 0);
         while let Some(next) = text[at..].chars().next() {
@@ -147,7 +147,7 @@ impl Fakes {
         faked
     }
 
-    /// What begins here: its length, and its fake.
+    /// Finds a text to replace at the beginning of `rest`; returns its length and its fake.
     fn found(&mut self, before: Option<char>, rest: &str) -> Option<(usize, String)> {
         let fits = |(real, _): &&(String, String)| {
             let after = rest.get(real.len()..).and_then(|rest| rest.chars().next());

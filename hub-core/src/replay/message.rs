@@ -11,12 +11,12 @@ use crate::{
     time::Timestamp,
 };
 
-/// What is needed of a message to make the payload of it. Reads messages of the API.
+/// Fields of a message that its payload is built from. Deserializes messages of the API.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct RecordedMessage {
     /// Text.
     pub content: String,
-    /// Who wrote it.
+    /// Id of the sender.
     pub from_user_id: String,
     /// Their name; empty when unknown.
     pub user_name: String,
@@ -24,7 +24,7 @@ pub struct RecordedMessage {
     pub session_id: String,
     /// Kind, as the network's number.
     pub msg_type: i64,
-    /// When the hub took it.
+    /// Time at which the hub received it.
     pub created_at: Timestamp,
 }
 

@@ -1,8 +1,8 @@
 //! Recorded deliveries, sent again: one or ten thousand, through the hub or straight to a URL.
 //!
-//! A [`Recording`] is a trace with the message it tells of, as `hub-cli traces export` writes it. Recordings come as a
-//! stream and are not collected; a [`Carrier`] knows how one of them is sent again; [`Replay`] drives them at the
-//! rate, and with the concurrency, that was asked for, and tells of each one when it is over.
+//! A [`Recording`] is a trace with its message, as `hub-cli traces export` writes it. Recordings are read as a stream
+//! and not collected. A [`Carrier`] sends one of them again; [`Replay`] drives the carrier at the requested rate and
+//! concurrency, and reports each recording when it is complete.
 //!
 //! ```
 //! # use hub_core::{egress::{Egress, EgressConfig}, replay::*, time::Clock};

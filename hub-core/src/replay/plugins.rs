@@ -15,7 +15,7 @@ use crate::{
     sandbox::{PluginRequest, Reply, Sandbox},
 };
 
-/// Who runs them, for the sandbox's fairness.
+/// Tenant of the runs, for fair scheduling in the sandbox.
 const TENANT: &str = "replay";
 
 /// A plugin to run.
@@ -27,7 +27,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// A source; `name` is for messages.
+    /// Parses a source; `name` is for messages.
     ///
     /// # Errors
     /// `INVALID_PARAMS` for metadata that could not be submitted.
@@ -37,16 +37,16 @@ impl Script {
     }
 }
 
-/// What request hooks left.
+/// Result of the request hooks.
 #[derive(Debug)]
 pub(super) struct Left {
     pub request: PluginRequest,
     replies: Vec<String>,
-    /// Of each plugin, for its other hook.
+    /// State of each plugin, for its other hook.
     states: Vec<Option<Box<RawValue>>>,
 }
 
-/// What response hooks did.
+/// Result of the response hooks.
 #[derive(Debug)]
 pub(super) struct Answered {
     pub replies: Vec<String>,
@@ -92,7 +92,7 @@ impl Left {
         checked.map(CheckedHeaders::into_map).map_err(|error| NotSent::Impossible(error.message().to_owned()))
     }
 
-    /// Runs every response hook. One that fails is noted, and changes nothing: the receiver has the message.
+    /// Runs every response hook. A failure is recorded and changes nothing: the receiver has the message.
     pub(super) async fn answered(
         self,
         sandbox: &Sandbox,

@@ -9,7 +9,7 @@ use crate::{
     redact::{self, MASK},
 };
 
-/// A trace with the message it tells of: one line of an export. Content is in it, secrets are not.
+/// A trace with its message: one line of an export. It contains content and no secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
     /// The trace, with its steps.
@@ -20,7 +20,7 @@ pub struct Recording {
     pub message: Option<Value>,
 }
 
-/// The last request that a trace tells of.
+/// The last request in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedRequest {
     /// Method.
@@ -35,7 +35,7 @@ pub struct RecordedRequest {
     pub body: String,
 }
 
-/// The last answer that a trace tells of.
+/// The last response in a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedResponse {
     /// Status.

@@ -11,13 +11,13 @@ use crate::words::words;
 pub struct Report {
     /// The recorded trace.
     pub trace_id: TraceId,
-    /// How it ended.
+    /// Success, failure or skip.
     pub outcome: Outcome,
-    /// Status of the answer, where one came.
+    /// HTTP status of the response, if there was one.
     pub status: Option<u16>,
-    /// What was done, or why nothing was.
+    /// Summary of the attempt, or the reason why there was none.
     pub reason: String,
-    /// How long it took, in milliseconds.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
     /// The trace of the replay, where the hub made it.
     pub new_trace_id: Option<TraceId>,

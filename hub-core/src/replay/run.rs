@@ -11,67 +11,67 @@ use crate::{
     time::{Clock, Instant},
 };
 
-/// Recordings between the oldest that is not over and the newest that was begun, at most.
+/// Maximum distance in the source between the oldest open recording and the newest one that was started.
 const WINDOW: usize = 1_024;
 
-/// How recordings are sent again.
+/// Options for sending recordings again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replay {
-    /// At most so many are begun per second; as many as go when there is none.
+    /// Maximum number started per second; unlimited if absent.
     pub rate: Option<NonZeroU32>,
-    /// So many under way at a time; with one, each waits for the one before. At least one.
+    /// Maximum number in progress; with one, each waits for the previous one. Zero counts as one.
     pub concurrency: usize,
-    /// Only looks where they would go.
+    /// Determines the targets and sends nothing.
     pub dry_run: bool,
-    /// Compares each answer with the recorded one.
+    /// Compares each response with the recorded one.
     pub compare: bool,
-    /// Begins no more after the first one that fails.
+    /// Starts no more after the first failure.
     pub stop_on_fail: bool,
 }
 
 impl Default for Replay {
-    /// One after another, as fast as they are answered.
+    /// One after another, without a rate limit.
     fn default() -> Self {
         Self { rate: None, concurrency: 1, dry_run: false, compare: false, stop_on_fail: false }
     }
 }
 
-/// How a run is ended from outside.
+/// Signals to stop a run.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
-    /// Nothing more is begun; what is under way is waited for.
+    /// Starts nothing more, and waits for recordings in progress.
     pub soon: CancellationToken,
-    /// Nothing is waited for.
+    /// Stops without waiting.
     pub now: CancellationToken,
 }
 
-/// A run that is over.
+/// A completed run.
 #[derive(Debug)]
 pub struct Summary<E> {
     /// The counts.
     pub totals: Totals,
-    /// Everything up to and with this one is done with: another run goes on behind it.
+    /// Last recording up to which all are complete: another run resumes after it.
     pub resume_from: Option<TraceId>,
-    /// Why it is over.
+    /// Reason for the end.
     pub end: End<E>,
 }
 
-/// Why a run is over.
+/// Reason for the end of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub enum End<E> {
-    /// All recordings are.
+    /// All recordings are complete.
     Complete,
     /// It was stopped.
     Stopped,
-    /// One failed, and that was to be the end.
+    /// A recording failed, and `stop_on_fail` was set.
     Failed,
-    /// The next recording could not be had.
+    /// The source returned an error.
     Source(E),
 }
 
 impl Replay {
-    /// Sends the recordings of a stream, in its order as far as the concurrency leaves one. `told` hears of each one
-    /// that is over.
+    /// Sends the recordings of a stream, in its order as far as the concurrency allows. Calls `told` for each
+    /// completed recording.
     pub async fn run<E>(
         &self,
         source: impl Stream<Item = Result<Recording, E>>,
@@ -102,7 +102,7 @@ impl Replay {
                     totals.count(&report);
                     let fails = report.outcome == Outcome::Fail && self.stop_on_fail;
                     if fails {
-                        // It is to be sent again by the run that goes on.
+                        // A run that resumes sends it again.
                         end.get_or_insert(End::Failed);
                     } else {
                         progress.over(place);
@@ -152,7 +152,7 @@ impl Replay {
     }
 }
 
-/// When the next one may begin.
+/// Schedule of starts at a rate.
 struct Pace {
     start: Instant,
     /// Microseconds between two, for rates that milliseconds are too coarse for.
@@ -167,7 +167,7 @@ impl Pace {
         Self { start: now, gap: rate.map_or(0, |rate| 1_000_000 / u64::from(rate.get())), next: 0, due: now }
     }
 
-    /// One began: those that the source was too slow for are not caught up with.
+    /// Records a start. Starts that were missed because of a slow source are not caught up with.
     fn begun(&mut self, now: Instant) {
         let elapsed = u64::try_from(now.since(self.start).as_micros()).unwrap_or(u64::MAX);
         // The clock's last millisecond is not over yet.
@@ -176,13 +176,13 @@ impl Pace {
     }
 }
 
-/// What was begun and is not yet over, in the order of the source.
+/// Recordings in progress, in the order of the source.
 #[derive(Default)]
 struct Progress {
     open: VecDeque<(TraceId, bool)>,
-    /// Place of the first of them.
+    /// Position of the first one in the source.
     first: usize,
-    /// The last one before which nothing is open.
+    /// Last recording up to which all are complete.
     done: Option<TraceId>,
 }
 

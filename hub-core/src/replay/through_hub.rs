@@ -1,4 +1,4 @@
-//! Through the hub that made the recording: its channel, its plugins, its webhook as they are now.
+//! Replays through the hub that made the recording, with its channel, plugins and webhook as they are now.
 
 use std::time::Duration;
 
@@ -15,21 +15,21 @@ use crate::{
     traces::{ReplayOptions, ReplayTo},
 };
 
-/// First pause between two looks at a trace; each further one is twice as long.
+/// First pause between two polls of a trace; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
-/// Longest pause between two looks, and before a hub that is busy is asked again.
+/// Longest pause between two polls, and before another request to a busy hub.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A hub that can be asked for replays: in this process, or behind an API.
+/// A hub that accepts replays: in this process, or behind an API.
 #[async_trait]
 pub trait ReplayingHub: Send + Sync {
     /// Accepts a replay; see [`Traces::replay`](crate::traces::Traces::replay).
     ///
     /// # Errors
-    /// Why it does not.
+    /// The reason why it was not accepted.
     async fn replay(&self, trace: &Trace, to: Option<&str>, supersede: bool) -> Result<TraceId>;
 
-    /// A trace with its steps.
+    /// Returns a trace with its steps.
     ///
     /// # Errors
     /// `NOT_FOUND`, or that there is no response.
@@ -47,12 +47,12 @@ impl<H: ReplayingHub + ?Sized> ReplayingHub for &H {
     }
 }
 
-/// A hub in this process, asked by an actor.
+/// A hub in this process, called by an actor.
 #[derive(Debug)]
 pub struct AsActor {
     /// The hub.
     pub hub: Hub,
-    /// Who asks.
+    /// The caller.
     pub actor: Actor,
 }
 
@@ -68,23 +68,24 @@ impl ReplayingHub for AsActor {
     }
 }
 
-/// Asks a hub for each replay and waits for what comes of its first attempt.
+/// Requests each replay from a hub and waits for the outcome of its first attempt.
 #[derive(Debug)]
 pub struct ThroughHub<H> {
     /// The hub.
     pub hub: H,
     /// Another URL than the channel's. Its credentials are not sent there.
     pub to: Option<String>,
-    /// Whether replays take the place of deliveries that wait.
+    /// Whether replays supersede waiting deliveries.
     pub supersede: bool,
-    /// How long one replay is waited for. The hub goes on with it all the same.
+    /// Longest wait for one replay. The hub continues with it afterwards.
     pub timeout: Duration,
-    /// Whose time.
+    /// Clock for the timeout.
     pub clock: Clock,
 }
 
 impl<H: ReplayingHub> ThroughHub<H> {
-    /// The accepted replay. A hub that is busy is asked again; where it is not known whether it accepted, it is not.
+    /// Requests a replay and returns its trace id. Retries while the hub is busy; does not retry when it is unknown
+    /// whether the hub accepted.
     async fn accepted(&self, trace: &Trace, until: Instant) -> Result<TraceId> {
         loop {
             match self.hub.replay(trace, self.to.as_deref(), self.supersede).await {
@@ -121,7 +122,7 @@ impl<H: ReplayingHub> ThroughHub<H> {
     }
 }
 
-/// What the trace of a replay says once there was an attempt.
+/// Returns the outcome in the trace of a replay; `None` before its first attempt.
 fn outcome(trace: Trace) -> Option<Carried> {
     let (outcome, reason) = match trace.status {
         TraceStatus::Pending if trace.attempts == 0 => return None,

@@ -19,22 +19,22 @@ use crate::{
     time::Clock,
 };
 
-/// How long a receiver may take, as for a webhook.
+/// Timeout of a receiver, as for a webhook.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Largest answer that is read, in bytes.
+/// Largest response that is read, in bytes.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// What is sent.
+/// The request to send.
 #[derive(Debug, Clone)]
 pub enum Mode {
-    /// The recorded request, byte for byte as far as it was recorded: secrets stand as `***` in its body, and headers
-    /// that held one are left out.
+    /// The recorded request, byte for byte as far as it was recorded: secrets are `***` in its body, and headers that
+    /// held one are left out.
     AsRecorded,
-    /// The recorded request, signed now in the way in which the channel did. `webhook-id` stays, so that a receiver
-    /// that takes each message once takes it for the same one.
+    /// The recorded request, signed now with the method of the channel. `webhook-id` is kept, so that a receiver that
+    /// deduplicates recognises the message.
     Resign(Secret),
-    /// What these plugins, in their order, make of the message; signed when there is a secret, and the request went
-    /// where it should.
+    /// The request that these plugins, in order, make of the message. It is signed if there is a secret and the
+    /// plugins keep the origin of the target.
     ThroughPlugins {
         /// Runs them. `ctx.fetch` reaches nothing.
         sandbox: Sandbox,
@@ -213,7 +213,7 @@ fn impossible(reason: impl Into<String>) -> NotSent {
     NotSent::Impossible(reason.into())
 }
 
-/// How the channel authenticated itself: the headers that were masked tell.
+/// Determines the authentication method of the channel from the masked headers.
 fn method_of(request: &RecordedRequest) -> Method {
     if request.masks(X_SIGNATURE.as_str()) {
         return Method::Hmac;

@@ -96,7 +96,7 @@ impl Accounts<'_> {
         Ok(row.map(Into::into))
     }
 
-    /// Replaces a password hash unless it has changed meanwhile; says whether it did. `old` is `None` for a user
+    /// Replaces a password hash unless it has changed meanwhile; returns whether it did. `old` is `None` for a user
     /// without a password.
     pub async fn replace_password_hash(
         &mut self,
@@ -113,7 +113,7 @@ impl Accounts<'_> {
         Ok(rows == 1)
     }
 
-    /// Changes how a user is shown; says whether there is one.
+    /// Changes the display name and the email address of a user; returns whether the user exists.
     pub async fn update_profile(&mut self, id: UserId, patch: &ProfilePatch, now: Timestamp) -> Result<bool> {
         let rows = sql!(self.0, execute:
             "UPDATE users SET display_name = COALESCE($2, display_name), email = COALESCE($3, email),

@@ -25,11 +25,11 @@ pub struct AiConfigRow {
     pub settings: String,
     /// The sealed key.
     pub api_key: Option<Sealed>,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
-/// Which conversation, as seen from which message.
+/// A conversation to read, up to a message.
 #[derive(Debug, Clone)]
 pub struct ConversationQuery {
     /// The bot.
@@ -38,14 +38,13 @@ pub struct ConversationQuery {
     pub channel_id: ChannelId,
     /// The person or group on the other side.
     pub peer: String,
-    /// The message that is to be answered.
+    /// The message to answer.
     pub message_id: MessageId,
-    /// Whether answers to messages before it count that were given after it: a person writes on while the model
-    /// works.
+    /// Whether replies stored after this message are read too: a person may write on while the model works.
     pub later_answers: bool,
-    /// Most messages wanted.
+    /// Maximum number of messages.
     pub limit: u32,
-    /// Since when the channel's replies are counted.
+    /// Start of the period in which replies of the channel are counted.
     pub replies_since: Timestamp,
     /// The day for which tokens are counted, in days since 1970.
     pub day: i64,
@@ -54,9 +53,9 @@ pub struct ConversationQuery {
 /// A conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conversation {
-    /// What was said before, newest first.
+    /// Texts before the message, newest first.
     pub messages: Vec<SaidRow>,
-    /// Replies of the channel to the person since the time asked for.
+    /// Replies of the channel to the person since [`ConversationQuery::replies_since`].
     pub replies: i64,
     /// Tokens of the administrator's endpoint that the channel has used that day.
     pub tokens_today: i64,
@@ -65,7 +64,7 @@ pub struct Conversation {
 /// Text of a message.
 #[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
 pub struct SaidRow {
-    /// Who said it.
+    /// Direction: from the person or to the person.
     pub direction: Direction,
     /// Display name of the sender.
     pub user_name: String,
@@ -75,14 +74,14 @@ pub struct SaidRow {
     pub content: String,
 }
 
-/// What an attempt cost.
+/// Cost of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AiUsage {
     /// The channel.
     pub channel_id: ChannelId,
     /// The day, in days since 1970 (UTC).
     pub day: i64,
-    /// Whose endpoint: `global` or `custom`.
+    /// Owner of the endpoint: `global` for the administrator's, `custom` for the channel's.
     pub source: &'static str,
     /// Calls to the model.
     pub calls: i64,
@@ -118,7 +117,7 @@ impl Ai<'_> {
         )
     }
 
-    /// What a person and a channel have said to each other around a message.
+    /// Reads the texts before a message, and the usage that limits apply to.
     pub async fn conversation(&mut self, query: &ConversationQuery) -> Result<Conversation> {
         let messages = sql!(self.0, all:
             "SELECT m.direction, m.user_name, m.kind, COALESCE(l.content, m.content) AS content
@@ -133,7 +132,7 @@ impl Ai<'_> {
             query.bot_id, &query.peer, query.message_id, i64::from(query.later_answers), LOOK_BACK,
             query.channel_id, i64::from(query.limit)
         )?;
-        // What a delivery caused is keyed by it; what programs send themselves is not.
+        // Replies to a delivery have its id in their key; sends of programs do not.
         let replies = sql!(self.0, value:
             "SELECT COUNT(*) FROM (SELECT channel_id, created_at, dedupe_key FROM messages
                WHERE bot_id = $1 AND peer = $2 AND direction = 'outbound' ORDER BY id DESC LIMIT $3) AS m

@@ -1,4 +1,4 @@
-//! Statements about what apps asked of the Bot API.
+//! Statements about calls of apps to the Bot API.
 
 use super::{
     conn::{Conn, sql},

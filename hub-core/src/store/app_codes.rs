@@ -29,14 +29,14 @@ pub struct NewCode {
     pub bot_id: BotId,
     /// The user who allowed it.
     pub user_id: UserId,
-    /// Where it was sent.
+    /// Redirect URI that received the code.
     pub redirect_uri: String,
-    /// What was granted.
+    /// Granted scopes.
     #[row(json)]
     pub scopes: AppScopes,
     /// SHA-256 of the verifier, as PKCE writes it.
     pub challenge: String,
-    /// Until when it can be used.
+    /// Time of expiry.
     pub expires_at: Timestamp,
 }
 
@@ -44,14 +44,14 @@ pub struct NewCode {
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 #[row(table = "app_codes")]
 pub struct StoredCode {
-    /// What it is bound to.
+    /// The app, bot, user and grant of the code.
     #[row(flatten)]
     pub code: NewCode,
     /// Whether it was used.
     pub used: bool,
-    /// The installation that came of it.
+    /// The installation that was created with it.
     pub installation_id: Option<InstallationId>,
-    /// Hash of the token that came of it.
+    /// Hash of the token that was issued for it.
     pub token_hash: Option<TokenHash>,
 }
 
@@ -100,7 +100,7 @@ impl AppCodes<'_> {
         )
     }
 
-    /// Forgets at most `limit` codes whose time was over before `before`; says how many went.
+    /// Deletes at most `limit` codes that expired before `before`; returns how many.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
         pieces::delete_before(&mut self.0, DELETE_BEFORE, before, limit).await
     }

@@ -39,9 +39,9 @@ pub struct NewAppEvent {
     pub bot_id: BotId,
     /// The installation.
     pub installation_id: InstallationId,
-    /// The message it tells of.
+    /// The message that caused it.
     pub message_id: Option<MessageId>,
-    /// The trace of that.
+    /// The message's trace.
     pub trace_id: Option<TraceId>,
     /// Word of its kind.
     pub kind: String,
@@ -49,7 +49,7 @@ pub struct NewAppEvent {
     pub peer: String,
     /// The event as JSON.
     pub event: String,
-    /// When; due at once.
+    /// Time of creation; the event is due immediately.
     pub now: Timestamp,
 }
 
@@ -66,7 +66,7 @@ row!(NewAppEvent, |row| {
     Number created_at = row.now,
 });
 
-/// An event that a node took, and whatever it needs to tell it.
+/// An event claimed by a node, with what its delivery needs.
 #[derive(Debug, Clone, FromRow)]
 #[row(table = "app_events")]
 pub struct DueEvent {
@@ -80,12 +80,12 @@ pub struct DueEvent {
     pub owner_id: UserId,
     /// The installation.
     pub installation_id: InstallationId,
-    /// What it may; `None` when it is gone.
+    /// Scopes of the installation; `None` when it is gone.
     #[row(json)]
     pub scopes: Option<AppScopes>,
     /// Word of its kind.
     pub kind: String,
-    /// The trace of what it tells of.
+    /// The trace of the event's cause.
     pub trace_id: Option<TraceId>,
     /// The recipient of a reply.
     pub peer: String,
@@ -96,34 +96,34 @@ pub struct DueEvent {
     pub attempts: u32,
     /// The URL for events, once it is verified.
     pub webhook_url: Option<String>,
-    /// What it is signed with.
+    /// Signing secret.
     pub webhook_secret: Sealed,
 }
 
 impl DueEvent {
-    /// Whether an answer goes to a group.
+    /// Whether the peer of the event is a group.
     pub fn peer_is_group(&self) -> bool {
         let event: Value = serde_json::from_str(&self.event).unwrap_or_default();
         event["data"]["group"]["id"] == self.peer.as_str()
     }
 }
 
-/// What came of an attempt.
+/// Outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventAttempt {
     /// The event.
     pub id: AppEventId,
     /// Status.
     pub state: AppEventState,
-    /// When it is tried again.
+    /// Time of the next attempt.
     pub due_at: Timestamp,
-    /// Status of the answer.
+    /// HTTP status of the response.
     pub response_status: Option<u16>,
-    /// Beginning of the answer.
+    /// Beginning of the response body.
     pub response_body: String,
-    /// What went wrong.
+    /// Error of the attempt.
     pub error: Option<String>,
-    /// How long it took, in milliseconds.
+    /// Duration of the attempt, in milliseconds.
     pub duration_ms: u64,
 }
 
@@ -239,7 +239,7 @@ impl AppEvents<'_> {
         )
     }
 
-    /// Lets what is due wait for a socket until `wait` after it happened, where the app has no webhook.
+    /// Delays due events of apps without a webhook, so that they wait for a socket until `wait` after their creation.
     pub async fn park(&mut self, now: Timestamp, wait: Duration) -> Result<()> {
         sql!(self.0, run:
             concat!(

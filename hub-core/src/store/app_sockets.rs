@@ -1,8 +1,8 @@
-//! Statements about sockets of apps: who has one open on whichever node, what is still to be written to it, and
-//! whether it may stay open.
+//! Statements about sockets of apps: the sockets open on each node, the events to be written to them, and whether a
+//! socket may stay open.
 //!
-//! An event is written to one socket: to the newest of its installation, else to the newest of its app. Which that is,
-//! the statement that reads the events decides, so that no node needs to ask another.
+//! An event is written to one socket: the newest of its installation, or else the newest of its app. The statement
+//! that reads the events selects that socket, so nodes do not have to coordinate.
 
 use hub_macros::FromRow;
 use serde::Serialize;
@@ -31,7 +31,7 @@ pub struct OpenSocket {
     pub installation_id: Option<InstallationId>,
 }
 
-/// What a socket has to know of its app at every moment.
+/// State of an installation or app that a socket keeps up to date.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct PulseRow {
     /// The installation, or the app.
@@ -46,11 +46,11 @@ pub struct PulseRow {
     pub author_id: UserId,
     /// Hash of the installation's token, or the app's sealed secret.
     pub credential: String,
-    /// Hash of the token before.
+    /// Hash of the previous token.
     pub old_credential: Option<String>,
-    /// Until when that one counts.
+    /// End of the previous token's validity.
     pub old_until: Option<Timestamp>,
-    /// Whether the installation, the app's author and the bot's owner are switched on.
+    /// Whether the installation is enabled, and the app's author and the bot's owner are active.
     pub open: bool,
     /// Whether events wait for a socket.
     pub has_due: bool,
@@ -65,7 +65,7 @@ pub struct SocketEvent {
     pub bot_id: BotId,
     /// The installation.
     pub installation_id: InstallationId,
-    /// The trace of what it tells of.
+    /// The trace of its cause.
     pub trace_id: Option<TraceId>,
     /// The event as JSON.
     pub event: String,
@@ -76,7 +76,7 @@ pub struct SocketEvent {
 pub struct WrittenEvent {
     /// Id.
     pub id: AppEventId,
-    /// The trace of what it tells of.
+    /// The trace of its cause.
     pub trace_id: Option<TraceId>,
     /// Whether the socket is the only receiver: the app has no webhook.
     pub is_over: bool,
@@ -136,7 +136,7 @@ macro_rules! of_app {
 
 /// Reading.
 impl AppSockets<'_> {
-    /// How these installations stand; those that are gone are left out.
+    /// Reads the state of installations; those that do not exist are left out.
     pub async fn installations(&mut self, ids: &[InstallationId]) -> Result<Vec<PulseRow>> {
         sql!(self.0, all:
             ["SELECT i.id, a.name, a.slug, i.bot_id, a.owner_id AS author_id, i.token_hash AS credential,
@@ -150,7 +150,7 @@ impl AppSockets<'_> {
         )
     }
 
-    /// How these apps stand; those that are gone are left out.
+    /// Reads the state of apps; those that do not exist are left out.
     pub async fn apps(&mut self, ids: &[AppId]) -> Result<Vec<PulseRow>> {
         sql!(self.0, all:
             ["SELECT a.id, a.name, a.slug, CAST(NULL AS TEXT) AS bot_id, a.owner_id AS author_id,
@@ -162,7 +162,7 @@ impl AppSockets<'_> {
         )
     }
 
-    /// Which of these installations and apps have events that wait for a socket.
+    /// Returns the ids of those installations and apps that have events waiting for a socket.
     pub async fn due(&mut self, installations: &[InstallationId], apps: &[AppId]) -> Result<Vec<String>> {
         sql!(self.0, values:
             "SELECT x.value FROM json_each($1) AS x
@@ -177,9 +177,10 @@ impl AppSockets<'_> {
         )
     }
 
-    /// What a socket is to be given next, oldest first, without what it has: nothing while a newer socket of the same
-    /// place is open, and for one of a whole app nothing of installations that have one of their own. At most `limit`
-    /// events, and no further one once they have `max_chars` characters.
+    /// Reads the next events for a socket, oldest first, without those in `given`. A socket gets nothing while a
+    /// newer socket of the same installation or app is open. A socket of a whole app gets no events of installations
+    /// that have their own socket. Returns at most `limit` events, and no further one once they have `max_chars`
+    /// characters.
     pub async fn following(
         &mut self,
         seat: Seat,
@@ -205,7 +206,7 @@ impl AppSockets<'_> {
 
 /// Writing.
 impl AppSockets<'_> {
-    /// Says that sockets are open until a time; what ran out anywhere goes.
+    /// Records that sockets are open until a time, and deletes sockets of all nodes that have expired.
     pub async fn announce(&mut self, open: &[OpenSocket], now: Timestamp, until: Timestamp) -> Result<()> {
         sql!(self.0, run: "DELETE FROM app_sockets WHERE until <= $1"; now)?;
         sql!(self.0, run:
@@ -220,12 +221,12 @@ impl AppSockets<'_> {
         )
     }
 
-    /// A socket ended.
+    /// Deletes a socket that was closed.
     pub async fn close(&mut self, id: SocketId) -> Result<()> {
         sql!(self.0, run: "DELETE FROM app_sockets WHERE id = $1"; id)
     }
 
-    /// No socket is open: the process that had them is gone.
+    /// Deletes all sockets: the process that had them is gone.
     pub async fn close_all(&mut self) -> Result<()> {
         sql!(self.0, run: "DELETE FROM app_sockets")
     }

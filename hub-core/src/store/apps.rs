@@ -25,7 +25,7 @@ pub struct Apps<'c>(pub(super) Conn<'c>);
 pub struct AppSecrets {
     /// Hash of its client secret, in hex.
     pub client_secret_hash: String,
-    /// What its events are signed with.
+    /// Signing secret of its events.
     pub webhook_secret: Sealed,
 }
 
@@ -122,12 +122,12 @@ impl Apps<'_> {
         )
     }
 
-    /// Its secrets. The caller has checked who asks.
+    /// Reads the secrets of an app. The caller has authorized the request.
     pub async fn secrets(&mut self, id: AppId) -> Result<Option<AppSecrets>> {
         sql!(self.0, optional: "SELECT client_secret_hash, webhook_secret FROM apps WHERE id = $1"; id)
     }
 
-    /// How many apps a user has.
+    /// Counts the apps of a user.
     pub async fn count_of(&mut self, owner: UserId) -> Result<i64> {
         sql!(self.0, value: "SELECT count(*) FROM apps WHERE owner_id = $1"; owner)
     }
@@ -168,8 +168,8 @@ impl Apps<'_> {
         )
     }
 
-    /// Raises the revision of the rules of every bot that has the app, and tells which these are: what follows
-    /// from their messages changes with it.
+    /// Increments `config_rev` of every bot with the app, because the rules for their messages change; returns these
+    /// bots.
     pub async fn begin_change(&mut self, id: AppId) -> Result<Vec<BotId>> {
         sql!(self.0, values:
             "UPDATE bots SET config_rev = config_rev + 1

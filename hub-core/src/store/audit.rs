@@ -20,14 +20,14 @@ use crate::{
 #[derive(Debug)]
 pub struct Audit<'c>(pub(super) Conn<'c>);
 
-/// Which entries are wanted; what is `None` does not matter.
+/// Filter for audit entries; a field that is `None` matches every entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// Done by this user's id, `operator`, or the empty text for strangers.
+    /// User id of the actor, `operator`, or the empty text for callers without an account.
     pub actor: Option<String>,
-    /// This word.
+    /// Name of the action.
     pub action: Option<String>,
-    /// Done to this.
+    /// Id of the target.
     pub target: Option<String>,
 }
 

@@ -30,7 +30,7 @@ use crate::{
     store::views::{Owned, Pooled, Read},
 };
 
-/// Which database, as a setting.
+/// Location of the database, as a setting.
 #[derive(Debug, Clone)]
 pub enum StoreConfig {
     /// A file; it and its folder are made when missing.
@@ -104,7 +104,7 @@ pub(super) enum Backend {
 const READERS: u32 = 4;
 /// Longest wait for a reader.
 const ACQUIRE: Duration = Duration::from_secs(5);
-/// How long SQLite waits for another process's lock.
+/// Longest wait of SQLite for another process's lock.
 pub(super) const BUSY: Duration = Duration::from_secs(5);
 /// Pages of SQLite's write-ahead log, 17 MiB, after which a commit copies them into the database.
 pub(super) const CHECKPOINT_PAGES: i32 = 4352;
@@ -226,7 +226,7 @@ pub fn claim_file(database: &Path) -> Result<Locked> {
     })
 }
 
-/// What every connection to a SQLite file has.
+/// Options of every connection to a SQLite file.
 pub(super) fn sqlite_options(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
@@ -300,7 +300,7 @@ impl Known {
         self.0.iter().map(|migration| migration.version).max().unwrap_or(0)
     }
 
-    /// Those behind a version, with their names.
+    /// Migrations after a version, with their names.
     pub(super) fn after(&self, version: i64) -> Vec<(i64, String)> {
         let behind = self.0.iter().filter(|migration| migration.version > version);
         behind.map(|migration| (migration.version, migration.description.to_string())).collect()
@@ -404,7 +404,7 @@ fn with_checksums(mut migrator: Migrator, edited: [(i64, &str); 2]) -> Migrator 
     migrator
 }
 
-/// Runs what is missing.
+/// Runs the missing migrations.
 async fn apply<C>(connection: &mut C, migrator: &Migrator) -> Result<()>
 where
     C: Migrate,

@@ -13,7 +13,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Binds<'c>(pub(super) Conn<'c>);
 
-/// What a step changes.
+/// Changes of a login by one step.
 #[derive(Debug, Clone)]
 pub struct BindChange {
     /// New state.

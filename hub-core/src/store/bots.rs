@@ -46,7 +46,7 @@ pub struct NewLogin {
     pub credentials: Sealed,
 }
 
-/// What a poller needs of a bot.
+/// State that a poller of a bot needs.
 #[derive(Debug, Clone, hub_macros::FromRow)]
 #[row(table = "bots")]
 pub struct Login {
@@ -58,11 +58,11 @@ pub struct Login {
     pub credentials: Sealed,
     /// Grows with every change of the login.
     pub credentials_rev: i64,
-    /// Where the network goes on.
+    /// Position from which the next poll continues.
     pub cursor: String,
 }
 
-/// Which hub user has a network account, and under which bot.
+/// A bot with a network account, and its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, hub_macros::FromRow)]
 pub struct Holder {
     /// The bot.
@@ -71,14 +71,14 @@ pub struct Holder {
     pub owner_id: UserId,
 }
 
-/// A poll that the network answered.
+/// A poll that the network responded to.
 #[derive(Debug, Clone, Copy)]
 pub struct Answered {
     /// The bot.
     pub bot_id: BotId,
     /// The fence of its holder.
     pub fence: i64,
-    /// When.
+    /// Time of the response.
     pub at: Timestamp,
 }
 
@@ -111,7 +111,7 @@ fn page_statement(of_owner: bool, in_status: bool) -> String {
 }
 
 impl Bots<'_> {
-    /// A page of the bots in a scope, newest first; one row more than asked for tells whether more follow.
+    /// Reads a page of the bots in a scope, newest first, with one more row if another page follows.
     pub async fn page(&mut self, owner: Option<UserId>, request: &PageRequest) -> Result<Vec<BotRecord>> {
         Ok(self.page_in_status(owner, None, request).await?.rows)
     }
@@ -145,19 +145,19 @@ impl Bots<'_> {
         )
     }
 
-    /// Who owns each of these bots; without those that do not exist.
+    /// Returns the owner of each of these bots; bots that do not exist are left out.
     pub async fn owners(&mut self, bots: &[BotId]) -> Result<Vec<Holder>> {
         sql!(self.0, all: ["SELECT id AS bot_id, owner_id FROM bots WHERE id", in 1]; json(bots))
     }
 
-    /// The names of bots, by their ids. The caller has checked whose they are.
+    /// Reads the names of bots, by id. The caller has authorized the request.
     pub async fn names(&mut self, ids: &[BotId]) -> Result<HashMap<BotId, String>> {
         let rows: Vec<(BotId, String)> =
             sql!(self.0, all: ["SELECT id, name FROM bots WHERE id", in 1]; json(ids))?;
         Ok(rows.into_iter().collect())
     }
 
-    /// How many bots a user has.
+    /// Counts the bots of a user.
     pub async fn count(&mut self, owner: UserId) -> Result<u32> {
         let count: i64 = sql!(self.0, value: "SELECT COUNT(*) FROM bots WHERE owner_id = $1"; owner)?;
         Ok(u32::try_from(count).unwrap_or(u32::MAX))
@@ -176,8 +176,8 @@ impl Bots<'_> {
         )
     }
 
-    /// Gives a bot a new login: the cursor starts over, and the fence grows, so that what the old poller still writes
-    /// is refused.
+    /// Replaces the login of a bot: the cursor is reset, and the fence grows, so that writes of the old poller are
+    /// rejected.
     pub async fn replace_login(&mut self, id: BotId, login: &NewLogin, now: Timestamp) -> Result<()> {
         sql!(self.0, run:
             "UPDATE bots SET wx_id = $2, owner_user_id = $3, credentials = $4,
@@ -188,7 +188,7 @@ impl Bots<'_> {
         )
     }
 
-    /// Changes what is kept of the same login, unless it changed meanwhile; says whether it did.
+    /// Replaces the credentials of the same login, unless it changed meanwhile; returns whether it did.
     pub async fn update_credentials(&mut self, id: BotId, rev: i64, credentials: &Sealed) -> Result<bool> {
         let rows = sql!(self.0, execute:
             "UPDATE bots SET credentials = $3, credentials_rev = credentials_rev + 1
@@ -203,7 +203,7 @@ impl Bots<'_> {
         sql!(self.0, run: "UPDATE bots SET name = $2 WHERE id = $1"; id, name)
     }
 
-    /// What the poller of a bot needs. For workers: the scope is the lease.
+    /// Reads the state that the poller of a bot needs. For workers: the lease limits what they read.
     pub async fn login(&mut self, id: BotId) -> Result<Option<Login>> {
         sql!(self.0, optional:
             "SELECT network, status, credentials, credentials_rev, cursor FROM bots WHERE id = $1";
@@ -211,7 +211,7 @@ impl Bots<'_> {
         )
     }
 
-    /// Bots of a user on a network with their logins, newest first; only one of them when that is wanted.
+    /// Reads the logins of a user's bots on a network, newest first; with `only`, just that bot's.
     pub async fn logins_of(
         &mut self,
         owner: UserId,
@@ -240,7 +240,7 @@ impl Bots<'_> {
         )
     }
 
-    /// Deletes a bot in a scope with everything of it; says whether there was one.
+    /// Deletes a bot in a scope with all its data; returns whether there was one.
     pub async fn delete(&mut self, owner: Option<UserId>, id: BotId) -> Result<bool> {
         let rows = sql!(self.0, execute:
             "DELETE FROM bots WHERE id = $1 AND (CAST($2 AS TEXT) IS NULL OR owner_id = $2)";
@@ -249,7 +249,7 @@ impl Bots<'_> {
         Ok(rows == 1)
     }
 
-    /// Sends a bot in a scope back to `connecting`, unless its login expired; says whether it did.
+    /// Resets a bot in a scope to `connecting`, unless its login expired; returns whether it did.
     pub async fn reconnect(&mut self, owner: Option<UserId>, id: BotId, now: Timestamp) -> Result<bool> {
         let rows = sql!(self.0, execute:
             "UPDATE bots SET status = $3, status_reason = NULL, status_since = $4, last_error = NULL
@@ -259,7 +259,7 @@ impl Bots<'_> {
         Ok(rows == 1)
     }
 
-    /// Lets a known login be tried again, also an expired one, unless it is in use; says whether it did.
+    /// Lets a known login be tried again, also an expired one, unless it is in use; returns whether it did.
     pub async fn resume(&mut self, id: BotId, now: Timestamp) -> Result<bool> {
         let rows = sql!(self.0, execute:
             "UPDATE bots SET status = $2, status_reason = NULL, status_since = $3, last_error = NULL

@@ -1,6 +1,8 @@
-//! What a list over all bots of an owner reads first: the newest ids of each bot by an index in the order of the list, and
-//! of these the newest. Both statements take the owner as $1, the bot as $2, the ends of the ids as $3 and $4 and the
-//! number of ids as $5. And where a page ends that has a filter without an index.
+//! Candidates of lists over all bots of an owner. The statements read the newest ids of each bot through an index in
+//! the order of the list, and keep the newest of all. Both take the owner as $1, the bot as $2, the bounds of the ids
+//! as $3 and $4 and the number of ids as $5.
+//!
+//! [`scan_end`] finds the end of a page whose filter has no index.
 
 use sqlx::AssertSqlSafe;
 
@@ -41,7 +43,7 @@ macro_rules! is_channel_or_bot {
 }
 pub(super) use is_channel_or_bot;
 
-/// Whose ids are read.
+/// Objects whose ids are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     /// Of each bot `b`.
@@ -56,7 +58,8 @@ pub(super) fn statement(of: Of, source: &str, has_owner: bool, has_bot: bool) ->
     of_each(of, &bots, source, "DESC LIMIT $5")
 }
 
-/// The ids that `source` finds for each `b` of the bots with these conditions, and of all ids those that `end` takes.
+/// Builds the statement that runs `source` for each `b` of the bots that meet these conditions, and takes `end` of
+/// all the ids.
 pub(super) fn of_each(of: Of, bots: &str, source: &str, end: &str) -> [String; 2] {
     let all = format!("SELECT b.id FROM bots b WHERE true{bots}");
     let all = match of {
@@ -78,12 +81,12 @@ pub(super) fn of_each(of: Of, bots: &str, source: &str, end: &str) -> [String; 2
     ]
 }
 
-/// The end of what a page with a filter without an index looks at.
+/// End of a page that is scanned because its filter has no index.
 #[derive(Debug, Default)]
 pub(super) struct ScanEnd {
-    /// The greatest id that it does not look at; empty if it looks at all that are left.
+    /// Greatest id that is not scanned; empty if all are.
     pub(super) after: String,
-    /// The last id that it looks at, if others follow.
+    /// Last scanned id, if others follow.
     pub(super) scanned: Option<String>,
 }
 

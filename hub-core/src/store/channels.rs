@@ -103,7 +103,7 @@ impl Channels<'_> {
         )
     }
 
-    /// How many deliveries are or ended in which state, for a bot's channels from `first` to `last` by id.
+    /// Counts deliveries by state for a bot's channels from `first` to `last` by id.
     pub async fn deliveries_by_state(
         &mut self,
         bot_id: BotId,
@@ -121,7 +121,7 @@ impl Channels<'_> {
         )
     }
 
-    /// How the deliveries of a bot's channels from `first` to `last` by id are doing.
+    /// Reads the delivery health of a bot's channels from `first` to `last` by id.
     pub async fn health(
         &mut self,
         bot_id: BotId,
@@ -164,7 +164,7 @@ impl Channels<'_> {
         sql!(self.0, all: select!("WHERE bot_id = $1 ORDER BY id"); bot_id)
     }
 
-    /// The channel behind a key that is valid at `now`, and whether it and its owner are switched on.
+    /// Finds the channel with a key that is valid at `now`, and whether it and its owner are enabled.
     pub async fn find_by_key(
         &mut self,
         hash: &TokenHash,
@@ -202,7 +202,7 @@ impl Channels<'_> {
         if rows == 0 { Err(Error::not_found("bot")) } else { Ok(()) }
     }
 
-    /// How many channels a bot has.
+    /// Counts the channels of a bot.
     pub async fn count(&mut self, bot_id: BotId) -> Result<i64> {
         sql!(self.0, value: "SELECT count(*) FROM channels WHERE bot_id = $1"; bot_id)
     }

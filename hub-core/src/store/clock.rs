@@ -15,8 +15,8 @@ const UNSYNCED: i64 = i64::MIN;
 #[derive(Debug, Clone)]
 pub(super) struct StoreClock {
     machine: Clock,
-    /// What the database's clock shows beyond our monotonic clock, in milliseconds: nodes compare due times and
-    /// leases by the clock they share, and a step of this machine's wall clock changes nothing. [`UNSYNCED`] until
+    /// Offset of the database's clock from this machine's monotonic clock, in milliseconds. Nodes compare due times
+    /// and leases by this shared clock, so a step of the machine's wall clock changes nothing. [`UNSYNCED`] until
     /// measured, and on SQLite.
     offset: Arc<AtomicI64>,
 }

@@ -33,17 +33,18 @@ use crate::{
 
 /// Most commands of one transaction.
 const MAX_BATCH: usize = 256;
-/// Between a batch that failed as a whole and the next one.
+/// Pause between a batch that failed as a whole and the next one.
 const FAILURE_PAUSE: Duration = Duration::from_millis(100);
 
-/// When a transaction begins, so that few carry much under load and one begins at once otherwise.
+/// Determines the start of each transaction: a transaction carries many commands under load and begins at once
+/// otherwise.
 ///
-/// A message waits for the commit that accepts it before it is delivered, so that commit begins when the writer is free.
-/// What comes while it works shares the next one, and the more there is to commit, the more it shares. An outcome for
-/// which nothing waits rides along with the next commit, or begins one after a while.
+/// A message is delivered only after the commit that accepts it, so that commit begins as soon as the writer is free.
+/// Commands that arrive while the writer is busy share the next commit: the higher the load, the larger the commit.
+/// An outcome that nothing waits for joins the next commit, or begins one after [`Pacing::longest`].
 #[derive(Debug)]
 struct Pacing {
-    /// How long an outcome waits for other commands, and the longest pause.
+    /// Longest wait of an outcome for other commands, and longest pause.
     longest: Duration,
     ready_at: Instant,
 }
@@ -57,14 +58,14 @@ impl Pacing {
         Self { longest, ready_at: now }
     }
 
-    /// A commit of many rows shows that there is much to commit: after it the writer pauses for as long as it worked, and
-    /// the next one has more. Few rows gather by themselves while a commit is under way.
+    /// Records a commit. A commit of many rows shows load: the writer then pauses for as long as the commit took, so
+    /// that the next one has more rows. Few rows need no pause: commands gather while a commit is in progress.
     fn note_commit(&mut self, ended: Instant, took: Duration, rows: usize) {
         let pause = if rows >= MANY_ROWS { took.min(self.longest) } else { Duration::ZERO };
         self.ready_at = ended + pause;
     }
 
-    /// When commands may begin a transaction of which the first came at `since`.
+    /// Returns the earliest start of a transaction whose first command arrived at `since`.
     fn begins_at(&self, since: Instant, is_awaited: bool) -> Instant {
         if is_awaited { self.ready_at } else { self.ready_at.max(since + self.longest) }
     }
@@ -73,18 +74,18 @@ impl Pacing {
 /// Rows of a commit after which the writer pauses.
 const MANY_ROWS: usize = ENOUGH_ROWS / 2;
 
-/// What the committer counted, for tests and metrics.
+/// Counters of the committer, for tests and metrics.
 #[derive(Debug)]
 pub struct StoreStats {
     /// Connections taken for reading.
     pub reads: AtomicU64,
     /// Transactions committed.
     pub commits: AtomicU64,
-    /// Those of them that were one trip to the database.
+    /// Transactions among `commits` that took one round trip to the database.
     pub direct: AtomicU64,
-    /// Transactions that stored in the tables what the commit log had for them.
+    /// Transactions that moved entries of the commit log into the tables.
     pub flushes: AtomicU64,
-    /// Commands inside them.
+    /// Commands in the committed transactions.
     pub commands: AtomicU64,
     /// Batches that failed as a whole.
     pub failures: AtomicU64,
@@ -120,29 +121,29 @@ impl StoreStats {
     }
 }
 
-/// How the committer is stopped, and how it reports that the storage failed.
+/// Signals between the store and the committer: a stop request, and a failure of the storage.
 pub(super) struct Signals {
-    /// Take nothing new; finish what waits.
+    /// Accept no new commands and finish those that wait.
     pub stop: CancellationToken,
-    /// Cancelled by the committer when nothing may be acknowledged any more.
+    /// Cancelled by the committer when it must not acknowledge commits any more.
     pub fatal: CancellationToken,
     /// Whether the last commit succeeded.
     pub writable: Arc<AtomicBool>,
     pub log: Arc<CommitLog>,
 }
 
-/// What callers and the committer share about the commit log of a SQLite file (`direct/commit_log.rs`).
+/// State of the commit log of a SQLite file that callers and the committer share (`direct/commit_log.rs`).
 #[derive(Debug, Default)]
 pub(super) struct CommitLog {
-    /// How many rows it may have; 0 unless this process has claimed the file.
+    /// Maximum number of rows; 0 unless this process has claimed the file.
     pub most_rows: AtomicUsize,
-    /// Whether the tables lack something that was committed, as far as this process knows.
+    /// Whether the log may have entries that are not in the tables yet.
     pub is_unflushed: AtomicBool,
 }
 
-/// What was committed is in its tables after this long.
+/// Longest time until a commit of the log is stored in its tables.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
-/// A log of many rows is flushed after this long when nothing else is to be written.
+/// Delay before a log of many rows is flushed while there is nothing else to write.
 const LONG_FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs until it is stopped and nothing waits, or until the storage failed permanently.
@@ -328,7 +329,7 @@ impl Connections {
         }
     }
 
-    /// When the commit log is to be flushed.
+    /// Returns the time of the next flush of the commit log.
     fn flush_at(&self, is_idle: bool, is_writable: bool) -> Option<Instant> {
         let since = self.unflushed_since?;
         Some(match self.direct.as_ref().map(Direct::tail).filter(|_| is_writable) {
@@ -337,15 +338,15 @@ impl Connections {
         })
     }
 
-    /// After a failure, or when the oldest entries were flushed.
+    /// Restarts the flush interval, after a failure or a flush of the oldest entries.
     fn flush_later(&mut self) {
         if let Some(since) = &mut self.unflushed_since {
             *since = Clock::system().instant();
         }
     }
 
-    /// Stores in the tables what the commit log has for them, if it has something: a process that does not own it has to
-    /// look.
+    /// Stores the commit log in the tables if it has entries. A process that does not own the log has to look for
+    /// them.
     async fn flush(&mut self, backend: &Backend, stats: &StoreStats) -> Result<()> {
         let is_known = self.log.most_rows.load(Ordering::Relaxed) > 0;
         if is_known && !self.log.is_unflushed.load(Ordering::Relaxed) {

@@ -45,8 +45,8 @@ impl Conn<'_> {
 /// | `all` `one` `optional` | the rows as a type that is `FromRow` |
 /// | `values` `value` `optional_value` | the first column of the rows |
 ///
-/// Where something is one of a list, `sql!(self.0, all: ["SELECT … WHERE id", in 1, " ORDER BY id"]; json(ids))` is the
-/// text in both dialects, see [`dialects!`].
+/// For a condition on a list, `sql!(self.0, all: ["SELECT … WHERE id", in 1, " ORDER BY id"]; json(ids))` expands to
+/// the text in both dialects, see [`dialects!`].
 ///
 /// A statement that writes columns one by one names each next to its value, and returns nothing:
 /// `sql!(self.0, insert "bots": id = bot.id, name = &bot.name)` and `sql!(self.0, update "bots": name = &bot.name;
@@ -231,7 +231,7 @@ macro_rules! driver {
 driver!(sqlite, sqlx::Sqlite, sqlx::sqlite::SqliteArguments, sqlx::SqliteConnection, sqlx::sqlite::SqliteRow);
 driver!(postgres, sqlx::Postgres, sqlx::postgres::PgArguments, sqlx::PgConnection, sqlx::postgres::PgRow);
 
-/// A row, or why it cannot be read: for lists that one damaged row must not end.
+/// A row, or the error of reading it: for lists that continue after a corrupt row.
 pub(super) struct MaybeDamaged<T>(pub Result<T>);
 
 impl<'r, R: Row, T: FromRow<'r, R>> FromRow<'r, R> for MaybeDamaged<T> {

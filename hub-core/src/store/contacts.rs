@@ -35,7 +35,7 @@ const PAGE: &str = select!(
 );
 
 impl Contacts<'_> {
-    /// A person's sealed permission to answer, if there is one. The caller has checked whose bot it is.
+    /// Reads a person's sealed permission to answer, if there is one. The caller has authorized the request.
     pub async fn context_token(&mut self, bot_id: BotId, user_id: &str) -> Result<Option<Sealed>> {
         let token: Option<Option<Sealed>> = sql!(self.0, optional_value:
             "SELECT context_token FROM contacts WHERE bot_id = $1 AND user_id = $2";
@@ -56,12 +56,13 @@ impl Contacts<'_> {
         sql!(self.0, all: PAGE; bot_id, at, user, i64::from(limit))
     }
 
-    /// One contact of a bot. The caller has checked whose bot it is.
+    /// Reads one contact of a bot. The caller has authorized the request.
     pub async fn find(&mut self, bot_id: BotId, user_id: &str) -> Result<Option<StoredContact>> {
         sql!(self.0, optional: select!("WHERE bot_id = $1 AND user_id = $2"); bot_id, user_id)
     }
 
-    /// What people are called, as far as that is known: by their names on the network, or else by their owner's remarks.
+    /// Returns the names of people: the name on the network, or else the owner's remark; people with neither are left
+    /// out.
     pub async fn names(&mut self, bot_id: BotId, users: &[&str]) -> Result<HashMap<String, String>> {
         let rows: Vec<(String, String)> = sql!(self.0, all:
             ["SELECT user_id, COALESCE(NULLIF(user_name, ''), remark) FROM contacts
@@ -71,7 +72,7 @@ impl Contacts<'_> {
         Ok(rows.into_iter().filter(|(_, name)| !name.is_empty()).collect())
     }
 
-    /// Sets the remark of a contact whose bot is in a scope; says whether there is one.
+    /// Sets the remark of a contact whose bot is in a scope; returns whether there is one.
     pub async fn set_remark(
         &mut self,
         owner: Option<UserId>,

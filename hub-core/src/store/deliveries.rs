@@ -47,7 +47,7 @@ pub struct JobRow {
     pub channel_id: ChannelId,
     /// The sink.
     pub sink: SinkId,
-    /// What must stay in order.
+    /// Ordering key: deliveries of a sink with the same key keep their order.
     pub lane: String,
     /// Place in the channel's log; 0 for a replay.
     pub seq: i64,
@@ -55,11 +55,11 @@ pub struct JobRow {
     pub state: DeliveryState,
     /// Attempts made.
     pub attempts: i64,
-    /// When it is due.
+    /// Time from which it may be attempted.
     pub due_at: Timestamp,
-    /// When it was first attempted.
+    /// Time of the first attempt.
     pub first_attempt_at: Option<Timestamp>,
-    /// Where a replay goes instead of the configured URL.
+    /// URL of a replay, in place of the configured one.
     pub target_url: Option<String>,
     /// The text as the channel sees it.
     pub channel_content: Option<String>,
@@ -68,7 +68,7 @@ pub struct JobRow {
     pub message: JobMessage,
 }
 
-/// What a sink needs of a message.
+/// Columns of a message that a sink needs.
 #[derive(Debug, Clone, hub_macros::FromRow)]
 #[row(table = "messages")]
 pub struct JobMessage {
@@ -92,9 +92,9 @@ pub struct JobMessage {
     pub items: String,
     /// Quote, as JSON.
     pub quoted: Option<String>,
-    /// What is secret in it, sealed.
+    /// Sealed secrets of the message.
     pub private: Option<Sealed>,
-    /// When it was sent.
+    /// Time at which it was sent.
     pub sent_at: Timestamp,
 }
 
@@ -113,7 +113,7 @@ pub struct Replay {
     pub sink: SinkId,
     /// Another target than the channel's URL.
     pub target_url: Option<String>,
-    /// When.
+    /// Time of creation.
     pub now: Timestamp,
     /// Its trace.
     pub trace: NewTrace,
@@ -196,8 +196,8 @@ impl Deliveries<'_> {
         super::traces::insert(&mut self.0, &[&replay.trace]).await
     }
 
-    /// Abandons a delivery whose outcome cannot be stored: it is dead and visible instead of lost. The trace records
-    /// the same. `false`, and nothing written, if another node has the bot.
+    /// Marks a delivery whose outcome cannot be stored as dead, so that it is visible instead of lost, and its trace
+    /// too. Returns `false`, and writes nothing, if another node has the bot.
     pub async fn abandon(
         &mut self,
         id: DeliveryId,
@@ -218,7 +218,8 @@ impl Deliveries<'_> {
         Ok(rows > 0)
     }
 
-    /// The deliveries of a message behind a trace that did not end well, oldest first. The caller has checked whose message it is.
+    /// Returns the deliveries of a trace's message that did not end well, oldest first. The caller has authorized the
+    /// request.
     pub async fn of_trace(&mut self, message_id: MessageId, trace_id: TraceId) -> Result<Vec<DeliveryFacts>> {
         sql!(self.0, all:
             "SELECT sink, state, attempts, due_at, last_error FROM deliveries
@@ -227,7 +228,8 @@ impl Deliveries<'_> {
         )
     }
 
-    /// Makes parked deliveries of a trace due now; returns how many there were. The caller has checked whose it is.
+    /// Makes parked deliveries of a trace due now; returns how many there were. The caller has authorized the
+    /// request.
     pub async fn attempt_parked(
         &mut self,
         message: MessageId,
@@ -240,7 +242,7 @@ impl Deliveries<'_> {
         )
     }
 
-    /// State, attempts and last error of the deliveries behind a trace that did not end well, oldest first.
+    /// Returns state, attempts and last error of the deliveries of a trace that did not end well, oldest first.
     pub async fn find_by_trace(
         &mut self,
         trace_id: TraceId,

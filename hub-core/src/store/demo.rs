@@ -49,7 +49,7 @@ impl Demo<'_> {
         )
     }
 
-    /// Who holds the demo at its seeding: the oldest admin, else the demo user.
+    /// Returns the user who owns the demo when it is seeded: the oldest admin, or else the demo user.
     pub async fn holder(&mut self) -> Result<Option<UserId>> {
         sql!(self.0, optional_value:
             "SELECT id FROM users WHERE role = 'admin' OR username = $1 \

@@ -26,7 +26,7 @@ pub const LONGEST_WAIT: Duration = Duration::from_secs(9 * 24 * 3600);
 /// A smaller change of the offset between two clocks is drift.
 const SMALLEST_STEP: Duration = Duration::from_secs(2);
 
-/// How long a due time is still ahead; zero when it has passed or lies further ahead than any schedule sets it.
+/// Returns the time left until `due_at`; zero when it has passed or is later than any schedule allows.
 pub fn wait(due_at: Timestamp, now: Timestamp) -> Duration {
     Some(due_at.since(now)).filter(|wait| *wait <= LONGEST_WAIT).unwrap_or_default()
 }
@@ -34,11 +34,11 @@ pub fn wait(due_at: Timestamp, now: Timestamp) -> Duration {
 /// A change of the offset between the wall clock and the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// What the wall clock would show without the step.
+    /// Time that the wall clock would show without the step.
     pub expected: Timestamp,
-    /// What it shows.
+    /// Time that it shows.
     pub now: Timestamp,
-    /// How long ago it was at most. What was stored since then has due times by the new clock.
+    /// Longest time since the step. Rows stored within it may have due times by the new clock.
     pub within: Duration,
 }
 
@@ -47,43 +47,43 @@ impl Step {
         Duration::from_millis(self.by().unsigned_abs()) < SMALLEST_STEP
     }
 
-    /// How far the wall clock moved, in milliseconds; negative when it went back.
+    /// Milliseconds by which the wall clock moved; negative when it was set back.
     pub const fn by(self) -> i64 {
         self.now.as_millis() - self.expected.as_millis()
     }
 
-    /// The time `at`, which was determined by the clock before the step, after it.
+    /// Returns a time that the clock determined before the step, on the clock after it.
     pub(crate) fn moved(self, at: Timestamp) -> Timestamp {
         Timestamp::from_millis(at.as_millis() + self.by())
     }
 
-    /// The due time `at` after the step. After a step back every future due time moves along; after a step forward
-    /// those do that only the step made due, and not those that may have been stored after it.
+    /// Returns the due time `at` after the step. A step back moves every future due time. A step forward moves those
+    /// that only the step made due, except times that may have been stored after it.
     pub fn apply(self, at: Timestamp) -> Timestamp {
         let (after, until) = self.bounds();
         if at > after && at < until { self.moved(at) } else { at }
     }
 
-    /// The time `at` at which what was created at `created` expires, after the step. After a step forward what seems to
-    /// have expired moves: what was created after it lives longer than a step stays undiscovered.
+    /// Returns the expiry `at` of a row created at `created`, after the step. A step forward moves expiries that only
+    /// seem to have passed: a row created after the step lives longer than a step stays undiscovered.
     pub fn apply_to_expiry(self, at: Timestamp, created: Timestamp) -> Timestamp {
         let (after, until) = self.expiry_bounds();
         if at > after && at < until && !self.is_since(created) { self.moved(at) } else { at }
     }
 
-    /// Whether what was stored at the time `at` may have been stored between a step back and its discovery, by the new
-    /// clock, and does not move. What is stored after a step forward is beyond its [bounds](Self::bounds).
+    /// Whether a row stored at `at` may have been stored between a step back and its discovery, by the new clock;
+    /// such a row does not move. Rows stored after a step forward are beyond its [bounds](Self::bounds).
     fn is_since(self, at: Timestamp) -> bool {
         let (first, last) = self.undiscovered();
         at >= first && at <= last
     }
 
-    /// Nothing is between these after a step forward.
+    /// Interval in which a step back was not discovered yet; empty after a step forward.
     fn undiscovered(self) -> (Timestamp, Timestamp) {
         if self.by() < 0 { (self.now - self.within, self.now) } else { (Timestamp::MAX, Timestamp::MIN) }
     }
 
-    /// The due times that move are between these.
+    /// Bounds of the due times that move.
     fn bounds(self) -> (Timestamp, Timestamp) {
         if self.by() < 0 { (self.now, Timestamp::MAX) } else { (self.expected, self.now - self.within) }
     }
@@ -96,14 +96,14 @@ impl Step {
 /// A reading of a wall clock, to notice when the clock is set.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
-    /// What the monotonic clock of the process showed.
+    /// Time of the monotonic clock of the process.
     pub at: Instant,
-    /// What the wall clock showed.
+    /// Time of the wall clock.
     pub wall: Timestamp,
 }
 
 impl Reading {
-    /// What the wall clock moved by since then, beyond the time that passed.
+    /// Returns the change of the wall clock since then beyond the time that passed; `None` if it is only drift.
     pub fn step_to(self, next: Self) -> Option<Step> {
         Some(self.change_to(next)).filter(|step| !step.is_drift())
     }
@@ -119,33 +119,33 @@ impl Reading {
     }
 }
 
-/// By which clock the times of an outcome were determined.
+/// The clock that determined the times of an outcome.
 #[derive(Debug, Clone, Copy)]
 pub struct Stamp {
-    /// The shared clock then.
+    /// Reading of the shared clock at that time.
     pub read: Reading,
-    /// The reading that due times in the store went by then; `None` before a node's first renewal of leases.
+    /// Reading that due times in the store were based on; `None` before a node's first renewal of leases.
     pub followed: Option<Followed>,
 }
 
 impl Stamp {
-    /// Whether the clock was not set since.
+    /// Whether the clock has not been set since then.
     pub(super) fn is_current(self, now: Reading) -> bool {
         let readings = [Some(self.read), self.followed.map(|followed| followed.reading)];
         readings.into_iter().flatten().all(|reading| reading.step_to(now).is_none())
     }
 }
 
-/// What the nodes of a database noted of the clock that they share.
+/// Stored state of the clock that the nodes of a database share.
 #[derive(Debug, Clone, Copy)]
 pub struct Noted {
-    /// The time at the last renewal of leases by any node.
+    /// Time of the last renewal of leases by any node.
     pub seen_at: Timestamp,
     /// The sum of all steps that due times were moved by, in milliseconds.
     pub moved_ms: i64,
 }
 
-/// What a node knows of the shared clock after a renewal of its leases.
+/// State of the shared clock that a node has followed, after a renewal of its leases.
 #[derive(Debug, Clone, Copy)]
 pub struct Followed {
     /// The clock itself.
@@ -154,15 +154,15 @@ pub struct Followed {
 }
 
 impl Noted {
-    /// Adds a node's reading; returns the step by which due times have still to be moved. At a node's first reading
-    /// that is a step back alone: a clock that is ahead may just have run while no node did.
+    /// Adds a node's reading; returns the step by which due times must still be moved. A first reading only shows a
+    /// step back: a clock that is ahead may just have run while no node did.
     pub fn follow(self, before: Option<Followed>, reading: Reading) -> (Followed, Option<Step>) {
         let now = reading.wall;
         let first = Step { expected: self.seen_at.max(now), now, within: Duration::ZERO };
         let step = match before {
             Some(before) => {
                 let step = self.unknown_change(before, reading);
-                // What a node noted that started meanwhile tells of a step back after a hidden one.
+                // The reading of a node that started meanwhile shows a step back after a hidden one.
                 if self.hides(step) { first } else { step }
             }
             None => first,
@@ -171,9 +171,9 @@ impl Noted {
         (Followed { reading, moved_ms: self.moved_ms + step.map_or(0, Step::by) }, step)
     }
 
-    /// A step forward that a node hid which started after it and took it for a downtime. All nodes go by the clock after it,
-    /// so that no due time moves. What was to expire before its discovery expires later by the step, once for each node
-    /// that finds it: later than it should at worst.
+    /// Returns a step forward that another node hid: it started after the step and took it for a downtime. All nodes
+    /// use the clock after it, so no due time moves. Items that would have expired before its discovery expire later
+    /// by the step, once for each node that finds it: too late at worst.
     pub fn hidden_step(self, before: Option<Followed>, reading: Reading) -> Option<Step> {
         before.map(|before| self.unknown_change(before, reading)).filter(|step| self.hides(*step))
     }
@@ -182,18 +182,18 @@ impl Noted {
         step.by() > 0 && self.seen_at > step.expected + SMALLEST_STEP
     }
 
-    /// The change of the clock between two readings, without the steps that were followed since the first. It may be a
-    /// step where the readings show none: the node slept through one and its reversal, and another node has followed
-    /// the first alone.
+    /// Returns the change of the clock between two readings, without the steps that were followed since the first. It
+    /// may be a step where the readings show none: the node slept through a step and its reversal, and another node
+    /// has only followed the first.
     fn unknown_change(self, before: Followed, reading: Reading) -> Step {
         let (change, known_ms) = (before.reading.change_to(reading), self.moved_ms - before.moved_ms);
         let expected = Timestamp::from_millis(change.expected.as_millis() + known_ms);
         Step { expected, ..change }
     }
 
-    /// What an outcome of `stamp` has to be moved by before it is stored: from the clock that it was determined by to the
-    /// one that due times in the store go by. They differ by steps that were found since, and by steps that no node has
-    /// found yet, which will move what is stored before.
+    /// Returns the step by which to move an outcome of `stamp` before it is stored: from the clock that determined it
+    /// to the one that due times in the store are based on. They differ by steps that were found since, and by steps
+    /// that no node has found yet, which will move the rows stored before them.
     pub(crate) fn step_for(self, stamp: Stamp, now: Reading) -> Option<Step> {
         let (_, unfollowed) = self.follow(stamp.followed, now);
         let since = stamp.read.change_to(now);
@@ -213,8 +213,8 @@ impl From<Followed> for Noted {
 pub struct Due<'c>(pub(super) Conn<'c>);
 
 impl Due<'_> {
-    /// Reads the shared clock and moves what waits along with a step that no node has seen yet. Of several nodes one
-    /// does so at a time.
+    /// Reads the shared clock and moves the times of waiting rows by a step that no node has seen yet. Nodes do so
+    /// one at a time.
     pub async fn follow_clock(
         &mut self,
         before: Option<Followed>,
@@ -236,7 +236,7 @@ impl Due<'_> {
         Ok((followed, step))
     }
 
-    /// [`Noted::step_for`] an outcome that this transaction stores. The database is asked only around a step.
+    /// [`Noted::step_for`] an outcome that this transaction stores. Queries the database only around a step.
     pub(super) async fn step_for(&mut self, stamp: Stamp, now: Reading) -> Result<Option<Step>> {
         if stamp.is_current(now) {
             return Ok(None);

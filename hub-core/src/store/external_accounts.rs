@@ -8,7 +8,7 @@ use crate::{error::Result, id::UserId, model::user::ExternalAccount};
 pub struct ExternalAccounts<'c>(pub(super) Conn<'c>);
 
 impl ExternalAccounts<'_> {
-    /// Whose an account is.
+    /// Returns the user that an account is linked to.
     pub async fn find_user(&mut self, provider: &str, subject: &str) -> Result<Option<UserId>> {
         sql!(self.0, optional_value:
             "SELECT user_id FROM external_accounts WHERE provider = $1 AND subject = $2";
@@ -37,7 +37,7 @@ impl ExternalAccounts<'_> {
         )
     }
 
-    /// Unlinks a user's account of a provider; says whether there was one.
+    /// Unlinks a user's account of a provider; returns whether there was one.
     pub async fn delete(&mut self, user_id: UserId, provider: &str) -> Result<bool> {
         let rows = sql!(self.0, execute:
             "DELETE FROM external_accounts WHERE user_id = $1 AND provider = $2";

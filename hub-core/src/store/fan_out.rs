@@ -1,5 +1,5 @@
-//! What follows from stored messages: channel logs, deliveries, traces, contacts and the bots' cursors, written
-//! with them.
+//! Rows that result from stored messages: channel logs, deliveries, traces, contacts and the bots' cursors, written
+//! in the same transaction.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -20,7 +20,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Stores what channels received, under the number that is this expression, out of these rows.
+/// Stores messages in channel logs, with this expression as sequence number, out of these rows.
 macro_rules! insert_log {
     ($seq:literal, $rows:literal) => {
         concat!(
@@ -33,7 +33,7 @@ macro_rules! insert_log {
     };
 }
 
-/// Stores the work for sinks, under the number that is this expression, out of these rows.
+/// Stores deliveries, with this expression as sequence number, out of these rows.
 macro_rules! insert_deliveries {
     ($seq:literal, $rows:literal) => {
         concat!(
@@ -47,8 +47,8 @@ macro_rules! insert_deliveries {
     };
 }
 
-/// Stores who wrote, out of these rows. Whatever is accepted opens the window again, and its permission replaces the one
-/// before: messages are ordered by their arrival, since clocks may be set back.
+/// Stores the people who wrote as contacts, out of these rows. An accepted message opens the window again, and its
+/// token replaces the previous one: messages are ordered by their arrival, since clocks may be set back.
 macro_rules! meet {
     ($rows:literal) => {
         concat!(
@@ -66,7 +66,7 @@ macro_rules! meet {
     };
 }
 
-/// Stores where networks go on, out of these rows.
+/// Stores the cursors of bots, out of these rows.
 macro_rules! move_cursors {
     ($rows:literal) => {
         concat!(
@@ -229,8 +229,8 @@ impl Texts {
     }
 }
 
-/// What follows from the inserted messages and asks nothing back: channel logs, deliveries, traces, contacts and the
-/// bots' cursors.
+/// Stores the rows that result from inserted messages: channel logs, deliveries, traces, contacts and the bots'
+/// cursors. No statement returns rows.
 pub(super) async fn insert(conn: &mut Conn<'_>, consequences: &Consequences<'_>) -> Result<()> {
     let Consequences { log, deliveries, traces, contacts, cursors } = consequences;
     if cursors.is_empty() {
@@ -311,13 +311,13 @@ async fn insert_postgres(conn: &mut PgConnection, consequences: &Consequences<'_
     all.execute(&mut *conn).await.map_err(classify).map(|_| ())
 }
 
-/// What a statement of PostgreSQL joins to rows before it stores them.
+/// Joins that a statement of PostgreSQL applies to rows before it stores them.
 pub(super) struct Joins<'a> {
-    /// To those with a number of a channel's log.
+    /// Join of rows with a sequence number of a channel's log.
     pub(super) numbered: &'a str,
-    /// The number.
+    /// Expression of the sequence number.
     pub(super) seq: &'a str,
-    /// To all others.
+    /// Join of all other rows.
     pub(super) other: &'a str,
 }
 
@@ -377,7 +377,7 @@ fn contact_rows<'a>(batches: &[&'a Accept], inserted: &HashSet<MessageId>) -> Ve
     rows.into_values().collect()
 }
 
-/// Where each bot's network goes on, and when the bot was last heard of.
+/// Builds the cursor of each bot, with the time of its last inbound message.
 fn cursor_rows<'a>(batches: &[&'a Accept], inserted: &HashSet<MessageId>) -> Vec<CursorRow<'a>> {
     let row = |batch: &&'a Accept| {
         let mut heard = batch.messages.iter().filter(|message| message.contact.is_some());

@@ -1,4 +1,4 @@
-//! What a database error means: wait, degrade, or stop.
+//! Classification of database errors: wait, degrade, or stop.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -11,13 +11,13 @@ use crate::error::{Error, ErrorCode};
 pub enum Fault {
     /// A unique or foreign key rule was broken; the caller decides what that means.
     Constraint,
-    /// Locked, or more is to be done than can be: the same call may succeed soon.
+    /// Locked or overloaded: the same call may succeed soon.
     Busy,
     /// Disconnected, restarting or refusing connections: the same call may succeed once that is over.
     Unreachable,
     /// Full or read-only: reads go on, writes do not.
     Degraded,
-    /// The storage lies or is damaged: nothing may be acknowledged any more.
+    /// The storage is corrupt or returns wrong results: nothing may be acknowledged any more.
     Fatal,
     /// A fault of ours: a wrong statement or type.
     Bug,
@@ -164,8 +164,8 @@ pub fn is_constraint(error: &Error) -> bool {
     std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<ConstraintViolated>)
 }
 
-/// Whether an error says that the connection, or what is behind it, writes nothing at the moment, whatever the
-/// command: not only one command has failed. A conflict with another transaction does not count.
+/// Whether an error means that the connection or the server cannot write at the moment, whatever the command, and not
+/// that one command failed. A conflict with another transaction does not count.
 pub fn is_outage(error: &Error) -> bool {
     let cause =
         std::error::Error::source(error).and_then(<dyn std::error::Error>::downcast_ref::<sqlx::Error>);

@@ -27,7 +27,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// What one answer of the network brought for one bot.
+/// Messages of one bot from one response of the network.
 #[derive(Debug)]
 pub struct Accept {
     /// The bot.
@@ -36,11 +36,11 @@ pub struct Accept {
     pub fence: i64,
     /// The revision of the channels' settings that the routes were computed with.
     pub config_rev: i64,
-    /// Where the network goes on; `None` keeps the old cursor.
+    /// Position from which the next poll continues; `None` keeps the old cursor.
     pub cursor: Option<String>,
-    /// When it came.
+    /// Time of the response.
     pub now: Timestamp,
-    /// Whether clients wait who read the tables as soon as it is committed.
+    /// Whether clients wait that read the tables as soon as it is committed.
     pub is_read_at_once: bool,
     /// Oldest first.
     pub messages: Vec<AcceptMessage>,
@@ -53,10 +53,10 @@ impl Accept {
     }
 }
 
-/// One message and where it goes.
+/// A message and its routes to channels.
 #[derive(Debug)]
 pub struct AcceptMessage {
-    /// The row to be made.
+    /// The row to insert.
     pub row: MessageRow,
     /// Set when a person wrote it: the person becomes a contact and the sending window opens.
     pub contact: Option<ContactUpdate>,
@@ -104,24 +104,24 @@ pub struct MessageRow {
     pub private: Option<Sealed>,
     /// Status.
     pub status: MessageStatus,
-    /// When it was sent.
+    /// Time at which it was sent.
     pub sent_at: Timestamp,
-    /// When it came.
+    /// Time of arrival.
     pub created_at: Timestamp,
 }
 
-/// What a message changes about its sender.
+/// Changes of the sender's contact.
 #[derive(Debug)]
 pub struct ContactUpdate {
     /// Sealed for the contact's row.
     pub context_token: Option<Sealed>,
-    /// When the sending window opened.
+    /// Time at which the sending window opened.
     pub opened_at: Timestamp,
     /// Their name on the network; empty when it tells none. That of the message may come from the owner's remark.
     pub network_name: String,
 }
 
-/// What one channel does with a message.
+/// Effect of a message on one channel.
 #[derive(Debug)]
 pub struct AcceptRoute {
     /// The channel.
@@ -148,7 +148,7 @@ pub struct NewDelivery {
     pub id: DeliveryId,
     /// The sink.
     pub sink: SinkId,
-    /// What must stay in order.
+    /// Ordering key: deliveries of a sink with the same key keep their order.
     pub lane: String,
     /// The fence of the node that holds it in memory, or 0.
     pub claim: i64,
@@ -192,12 +192,12 @@ pub(super) type Current = HashMap<BotId, (i64, i64)>;
 /// The numbers that channels gave messages.
 pub(super) type Seqs = HashMap<(ChannelId, MessageId), i64>;
 
-/// Batches, and why those are refused that are.
+/// Batches and the reason for each refused one.
 #[derive(Debug)]
 pub(super) struct Judged<'a> {
     batches: &'a [Arc<Accept>],
     refused: Vec<Option<Accepted>>,
-    /// Those that are not refused.
+    /// Batches that are not refused.
     pub(super) valid: Vec<&'a Accept>,
 }
 

@@ -50,7 +50,7 @@ macro_rules! actors {
     };
 }
 
-/// Who acts, and whether app, installation and users are enabled.
+/// The acting app, and whether app, installation and users are enabled.
 #[derive(FromRow)]
 struct HolderRow {
     #[row(flatten)]
@@ -123,8 +123,7 @@ impl From<ToolboxRow> for Toolbox {
 
 /// Reading.
 impl Installations<'_> {
-    /// The app behind a token that is valid at `now`, and whether it, its author and the bot's owner are switched
-    /// on.
+    /// Finds the app with a token that is valid at `now`, and whether it, its author and the bot's owner are enabled.
     pub async fn find_by_token(
         &mut self,
         hash: &TokenHash,
@@ -152,8 +151,8 @@ impl Installations<'_> {
         Ok(row.map(|row| (row.actor, row.enabled)))
     }
 
-    /// The apps on a bot, newest first, one more than the page has room for. The caller has checked whose bot it
-    /// is.
+    /// Reads the apps on a bot, newest first, with one more row if another page follows. The caller has authorized
+    /// the request.
     pub async fn page(&mut self, bot_id: BotId, page: &PageRequest) -> Result<Vec<InstallationRecord>> {
         sql!(self.0, all:
             select!("WHERE i.bot_id = $1 AND i.id < $2 ORDER BY i.id DESC LIMIT $3");
@@ -219,7 +218,7 @@ impl Installations<'_> {
         Ok(found.is_some())
     }
 
-    /// How many apps a bot has.
+    /// Counts the apps on a bot.
     pub async fn count(&mut self, bot_id: BotId) -> Result<i64> {
         sql!(self.0, value: "SELECT count(*) FROM app_installations WHERE bot_id = $1"; bot_id)
     }

@@ -306,7 +306,7 @@ impl Leases<'_> {
     }
 }
 
-/// What a node needs to work for a bot.
+/// State that a node needs to work for a bot.
 #[derive(Debug, Clone, FromRow)]
 #[row(table = "bots")]
 pub struct WorkRow {
@@ -314,7 +314,7 @@ pub struct WorkRow {
     pub network: String,
     /// Sealed login.
     pub credentials: Sealed,
-    /// Where polling goes on.
+    /// Position from which the next poll continues.
     pub cursor: String,
     /// Status.
     pub status: BotStatus,
@@ -333,7 +333,7 @@ pub struct WorkRow {
 }
 
 impl Leases<'_> {
-    /// What the holder of a lease needs; `None` when the lease is gone.
+    /// Reads the state that the holder of a lease needs; `None` when the lease is gone.
     pub async fn work(&mut self, lease: &Lease) -> Result<Option<WorkRow>> {
         failpoint!("lease.work");
         sql!(self.0, optional:

@@ -44,7 +44,7 @@ pub struct LogRow {
     pub message: JobMessage,
 }
 
-/// What clients of a channel have to know of it at every moment.
+/// State of a channel that its clients keep up to date.
 #[derive(Debug, Clone, FromRow)]
 #[row(table = "channels")]
 pub struct PulseRow {
@@ -54,13 +54,13 @@ pub struct PulseRow {
     pub name: String,
     /// Newest number of its log.
     pub last_seq: i64,
-    /// Up to which its clients have acknowledged, as stored; [`PulseRow::acked`] decodes it.
+    /// Number up to which its clients have acknowledged, as stored; [`PulseRow::acked`] decodes it.
     pub acked_seq: i64,
     /// Hash of its key.
     pub key_hash: TokenHash,
-    /// Hash of the key before.
+    /// Hash of the previous key.
     pub old_key_hash: Option<TokenHash>,
-    /// Until when that one counts.
+    /// End of the previous key's validity.
     pub old_key_until: Option<Timestamp>,
     /// Whether it is switched on.
     pub enabled: bool,
@@ -113,14 +113,14 @@ fn stored_seq<S: Serializer>(seq: &i64, serializer: S) -> std::result::Result<S:
 pub struct Listening {
     /// Channel.
     pub channel: ChannelId,
-    /// How many sockets.
+    /// Number of sockets.
     pub sockets: u32,
 }
 
 /// Reading.
 impl Log<'_> {
-    /// What a channel received after a number, oldest first: at most `limit` messages, and no further one once
-    /// their texts and items have `max_chars` characters. Whose channel it is, the caller knows.
+    /// Reads a channel's messages after a number, oldest first: at most `limit` messages, and no further one once
+    /// their texts and items have `max_chars` characters. The caller has authorized the request.
     pub async fn after(
         &mut self,
         channel_id: ChannelId,
@@ -146,7 +146,7 @@ impl Log<'_> {
         )
     }
 
-    /// How these channels stand; those that are gone are left out.
+    /// Reads the state of channels; those that do not exist are left out.
     pub async fn pulses(&mut self, channels: &[ChannelId]) -> Result<Vec<PulseRow>> {
         macro_rules! select {
             ($dialect:ident $hashes:literal) => {
@@ -187,8 +187,8 @@ impl Log<'_> {
 
 /// Writing.
 impl Log<'_> {
-    /// Moves cursors forward, and marks their channels as acknowledged. One that lies behind, or beyond what the log
-    /// holds, is left out.
+    /// Moves cursors forward, and marks their channels as acknowledged. A number below the stored one, or beyond the
+    /// log, is left out.
     pub async fn acknowledge(&mut self, acks: &[Ack]) -> Result<()> {
         sql!(self.0, run:
             "UPDATE channels SET acked_seq = x.seq
@@ -201,7 +201,7 @@ impl Log<'_> {
         )
     }
 
-    /// Replaces what is known of a node's clients, until a time; what ran out anywhere goes too.
+    /// Replaces the stored clients of a node, until a time; deletes expired rows of all nodes.
     pub async fn announce(
         &mut self,
         node: NodeId,

@@ -1,5 +1,5 @@
-//! Statements about files of messages. The rows alone decide what exists: an object in the media store is made
-//! after its row and goes before it.
+//! Statements about files of messages. The rows alone define which files exist: an object in the media store is
+//! created after its row and removed before it.
 
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub struct Media<'c>(pub(super) Conn<'c>);
 pub struct MediaRow {
     /// Id, and the name of its object.
     pub id: MediaId,
-    /// Whose storage it counts to.
+    /// User whose storage quota it counts against.
     pub owner_id: UserId,
     /// The bot it came to, or may be sent by.
     pub bot_id: BotId,
@@ -32,9 +32,9 @@ pub struct MediaRow {
     pub channel_id: Option<ChannelId>,
     /// Its message; `None` before one holds it, and after that one is gone.
     pub message_id: Option<MessageId>,
-    /// Which of the message's items it is.
+    /// Index of the item in the message.
     pub item: i64,
-    /// What it is.
+    /// Kind of file.
     pub kind: MessageKind,
     /// Its name; empty when it has none.
     pub file_name: String,
@@ -52,11 +52,11 @@ pub struct MediaRow {
     pub source: Option<Sealed>,
     /// Tries to fetch it.
     pub attempts: i64,
-    /// When it is fetched next.
+    /// Time of the next fetch.
     pub due_at: Timestamp,
-    /// Without a message, when it goes.
+    /// Time of deletion while no message holds it.
     pub expires_at: Timestamp,
-    /// When its row was made.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
@@ -65,47 +65,47 @@ pub struct MediaRow {
 pub struct NewInboundMedia {
     /// Id.
     pub id: MediaId,
-    /// Which of the message's items it is.
+    /// Index of the item in the message.
     pub item: i64,
-    /// What it is.
+    /// Kind of file.
     pub kind: MessageKind,
     /// Its name.
     pub file_name: String,
-    /// Bytes, as far as the network says.
+    /// Bytes, as reported by the network.
     pub size: i64,
-    /// MD5, when the network says so.
+    /// MD5, if the network reports it.
     pub md5: String,
     /// The network's notes.
     pub source: Sealed,
 }
 
-/// What came of a try to fetch a file.
+/// Outcome of an attempt to fetch a file.
 #[derive(Debug, Clone)]
 pub struct SettledMedia {
     /// The file.
     pub id: MediaId,
     /// New state.
     pub state: MediaState,
-    /// Why.
+    /// Reason for the state.
     pub reason: Option<String>,
     /// Tries so far.
     pub attempts: i64,
-    /// When it is tried again.
+    /// Time of the next attempt.
     pub due_at: Timestamp,
-    /// What is known of the bytes, once they are stored.
+    /// Properties of the bytes, once they are stored.
     pub stored: Option<StoredBytes>,
 }
 
-/// What is known of stored bytes.
+/// Properties of stored bytes.
 #[derive(Debug, Clone)]
 pub struct StoredBytes {
-    /// How many.
+    /// Number of bytes.
     pub size: i64,
     /// Their MD5, as hex.
     pub md5: String,
     /// Their media type.
     pub content_type: String,
-    /// A name, where there was none.
+    /// New name for a file that had none.
     pub file_name: String,
     /// The network's notes, as they opened it; `None` keeps them.
     pub source: Option<Sealed>,
@@ -129,7 +129,7 @@ pub(super) const LOOSE: [&str; 2] = [
 ];
 
 impl Media<'_> {
-    /// Makes the row of a file that no message holds yet.
+    /// Inserts the row of a file that no message holds yet.
     pub async fn insert(&mut self, row: &MediaRow) -> Result<()> {
         sql!(self.0, insert "media":
             id = row.id, owner_id = row.owner_id, bot_id = row.bot_id, channel_id = row.channel_id, item = row.item,
@@ -185,8 +185,8 @@ impl Media<'_> {
         )
     }
 
-    /// Stores what came of a try; `false`, and nothing stored, when the message is gone or the file was settled
-    /// before.
+    /// Stores the outcome of an attempt. Returns `false`, and stores nothing, when the message is gone or the file
+    /// was settled before.
     pub async fn settle(&mut self, settled: &SettledMedia) -> Result<bool> {
         let stored = settled.stored.as_ref();
         let rows = sql!(self.0, execute:
@@ -247,7 +247,7 @@ impl Media<'_> {
         )
     }
 
-    /// Files that no message holds and whose time is over, the oldest first.
+    /// Reads expired files that no message holds, oldest first.
     pub async fn loose(&mut self, now: Timestamp, limit: u32) -> Result<Vec<MediaId>> {
         sql!(self.0, values: LOOSE[0], LOOSE[1]; now, i64::from(limit))
     }

@@ -86,8 +86,8 @@ fn scan_statement(filter: &MessageFilter) -> [String; 2] {
 }
 
 impl Messages<'_> {
-    /// The newest messages of a person or group since a time: their senders, and what is secret in them, sealed. The caller
-    /// has checked whose bot it is.
+    /// Reads the newest messages of a person or group since a time: their senders and their sealed secrets. The
+    /// caller has authorized the request.
     pub async fn recent_private(
         &mut self,
         bot_id: BotId,
@@ -103,7 +103,7 @@ impl Messages<'_> {
         )
     }
 
-    /// Messages as sinks need them, by their ids. The caller has checked whose they are.
+    /// Reads messages as sinks need them, by their ids. The caller has authorized the request.
     pub async fn for_sinks(&mut self, ids: &[MessageId]) -> Result<Vec<JobMessage>> {
         sql!(self.0, all:
             ["SELECT id AS message_id, from_user_id, user_name, peer, session_id, group_id, kind, content, items,
@@ -112,9 +112,9 @@ impl Messages<'_> {
         )
     }
 
-    /// A page of a bot's messages, newest first, with the channels that received each of them. With a filter that has
-    /// no index it looks at [`MAX_SCANNED`] messages, and at those whose ids do not tell whether they are within the
-    /// time. The caller has checked whose bot it is.
+    /// Reads a page of a bot's messages, newest first, with the channels that received each of them. With a filter
+    /// that has no index it looks at [`MAX_SCANNED`] messages, and at those whose ids do not show whether they are
+    /// within the time. The caller has authorized the request.
     pub async fn page(
         &mut self,
         bot_id: BotId,
@@ -149,8 +149,8 @@ impl Messages<'_> {
         Ok(Found { rows: self.with_channels(rows).await?, scanned })
     }
 
-    /// The last messages that people sent to a bot, newest first: those that were routed to its channels. The caller
-    /// has checked whose bot it is.
+    /// Reads the last messages that people sent to a bot, newest first: those that were routed to its channels. The
+    /// caller has authorized the request.
     pub async fn received(&mut self, bot_id: BotId, limit: u32) -> Result<Vec<ReceivedMessage>> {
         sql!(self.0, all:
             "SELECT id, from_user_id, user_name, session_id, kind, content, sent_at, created_at FROM messages
@@ -159,7 +159,7 @@ impl Messages<'_> {
         )
     }
 
-    /// One message of a bot, with the channels that received it. The caller has checked whose bot it is.
+    /// Reads one message of a bot, with the channels that received it. The caller has authorized the request.
     pub async fn find(&mut self, bot_id: BotId, id: MessageId) -> Result<Option<Message>> {
         let row: Option<Row> = sql!(self.0, optional:
             concat!(columns!(), "WHERE id = $1 AND bot_id = $2");
@@ -168,8 +168,8 @@ impl Messages<'_> {
         Ok(self.with_channels(row.into_iter().collect()).await?.pop())
     }
 
-    /// Those of a bot's messages that are there, with the channels that received each of them. The caller has checked
-    /// whose bot it is.
+    /// Reads those of a bot's messages that exist, with the channels that received each of them. The caller has
+    /// authorized the request.
     pub async fn find_all(&mut self, bot_id: BotId, ids: &[MessageId]) -> Result<Vec<Message>> {
         let rows: Vec<Row> =
             sql!(self.0, all: [columns!(), "WHERE bot_id = $1 AND id", in 2]; bot_id, json(ids))?;

@@ -97,8 +97,8 @@ pub use upkeep::{Schema, Upkeep};
 pub(crate) use upkeep::{inspect, refuse_emptied};
 pub use views::{Read, Tx};
 
-/// How far the time in an id may be from the time of its row: they come from the clocks of a node and of the database.
-/// A list within a time reads the rows of this span in addition.
+/// Maximum distance of the time in an id from the time of its row: they come from the clocks of a node and of the
+/// database. A list of a period also reads the rows within this distance of it.
 const CLOCK_SKEW: Duration = Duration::from_secs(10);
 /// Longest time that closing takes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -195,7 +195,7 @@ impl Store {
     /// `UNAVAILABLE` when none becomes free within five seconds.
     pub async fn read(&self) -> Result<Read> {
         if self.log.is_unflushed.load(Ordering::Acquire) {
-            // As long as nothing can be written, what is in the tables is read.
+            // While writes fail, the tables are read as they are.
             let _ = self.writer.ask(Command::Flush).await;
         }
         self.read_tables().await
@@ -306,7 +306,7 @@ impl Store {
         self.clock.machine()
     }
 
-    /// Asks the database for a sign of life.
+    /// Checks that the database responds.
     ///
     /// # Errors
     /// `UNAVAILABLE` when it does not answer, or when the last write failed for the database's sake.
@@ -349,8 +349,8 @@ impl Store {
         matches!(self.backend, backend::Backend::Postgres { .. })
     }
 
-    /// Finishes what was handed over and closes every connection; whatever is asked later is refused. A database that
-    /// does not respond is waited for no longer than [`CLOSE_TIMEOUT`].
+    /// Completes the commands in the queue and closes every connection; later calls are rejected. The wait for a
+    /// database that does not respond ends after [`CLOSE_TIMEOUT`].
     pub async fn close(&self) {
         self.tasks.stop();
         let closed = async {

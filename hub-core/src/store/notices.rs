@@ -5,10 +5,10 @@ use sqlx::postgres::PgListener;
 use super::{backend::Backend, fault::classify};
 use crate::error::{Error, Result};
 
-/// The channel of all nodes of one database.
+/// PostgreSQL channel of all nodes of one database.
 const CHANNEL: &str = "message_hub";
 
-/// What other processes say, as long as the connection lasts.
+/// Subscription to notifications of other processes.
 #[derive(Debug)]
 pub struct Notices(PgListener);
 
@@ -22,8 +22,8 @@ impl Notices {
         Ok(Self(listener))
     }
 
-    /// The next notification. `None` after the connection broke: it was opened again, and what was sent meanwhile is
-    /// lost.
+    /// Returns the next notification. `None` after the connection broke: it was opened again, and notifications sent
+    /// in between are lost.
     ///
     /// # Errors
     /// `UNAVAILABLE` when the connection cannot be opened again.

@@ -37,15 +37,15 @@ pub struct NewOutbound {
     pub parts: Vec<NewPart>,
     /// The message that it replies to: a quote, as a JSON text.
     pub quoted: Option<String>,
-    /// The channel that asked for it, if one did.
+    /// The channel that requested it, if one did.
     pub channel_id: Option<ChannelId>,
     /// The trace it belongs to.
     pub trace_id: Option<TraceId>,
     /// The permission to answer that the caller chose, sealed for the message; the receiver's newest one if absent.
     pub private: Option<Sealed>,
-    /// When trying ends.
+    /// Time after which it is no longer tried.
     pub expires_at: Timestamp,
-    /// When it was accepted; due at once.
+    /// Time of acceptance; it is due immediately.
     pub now: Timestamp,
 }
 
@@ -99,10 +99,9 @@ pub struct Queued {
 pub struct Outbox<'c>(pub(super) Conn<'c>);
 
 impl Outbox<'_> {
-    /// Stores messages and their parts in two statements, and tells which messages are new: those whose key
-    /// the bot did not have yet. A message joins the conversation its person last wrote in, else the one with that
-    /// person alone. The others, and those of a bot that is gone, leave no trace. Parts are
-    /// numbered from 0.
+    /// Stores messages and their parts in two statements, and returns the new messages: those whose key the bot did
+    /// not have yet. Other messages, and those of a bot that is gone, are not stored. A message joins the
+    /// conversation that its person last wrote in, or else the one with that person alone. Parts are numbered from 0.
     pub async fn enqueue(&mut self, rows: &[NewOutbound]) -> Result<Vec<MessageId>> {
         failpoint!("enqueue.items");
         if rows.is_empty() {
@@ -156,7 +155,7 @@ impl Outbox<'_> {
         rows::run(&mut self.0, &parts, |rows| take_files(rows, is_sqlite)).await
     }
 
-    /// Which of these keys the bot has messages for.
+    /// Returns the keys among these that messages of the bot have.
     pub async fn known(&mut self, bot_id: BotId, keys: &[String]) -> Result<Vec<String>> {
         sql!(self.0, values:
             ["SELECT dedupe_key FROM messages WHERE bot_id = $1 AND dedupe_key", in 2];
@@ -256,10 +255,10 @@ pub(super) fn insert_parts(rows: &str, begun: &str) -> String {
     )
 }
 
-/// What [`insert_messages`] locks on PostgreSQL.
+/// Lock clause of [`insert_messages`] on PostgreSQL.
 pub(super) const LOCK: &str = "FOR KEY SHARE OF b";
 
-/// What [`insert_parts`] takes for begun when the rows say it.
+/// Condition of [`insert_parts`] for rows with a column `begun`.
 pub(super) const BEGUN: &str = "x.begun = 1";
 
 /// Gives files to messages, out of the rows of their items. Of two messages with one file the earlier gets it.

@@ -18,20 +18,20 @@ pub struct Passkeys<'c>(pub(super) Conn<'c>);
 pub struct PasskeyRow {
     /// Its id.
     pub id: PasskeyId,
-    /// Whose it is.
+    /// The user.
     pub user_id: UserId,
     /// Id of the credential, in base64url; unique over all users.
     pub credential_id: String,
     /// The public key, the counter and the flags, in the library's JSON.
     pub credential: String,
-    /// What its user calls it.
+    /// Name that the user gave it.
     pub name: String,
-    /// Since when.
+    /// Time of creation.
     pub created_at: Timestamp,
 }
 
 impl Passkeys<'_> {
-    /// Adds a passkey and says whether its credential was new.
+    /// Adds a passkey; returns whether its credential was new.
     pub async fn insert(&mut self, row: &PasskeyRow) -> Result<bool> {
         let rows = sql!(self.0, execute:
             "INSERT INTO passkeys (id, user_id, credential_id, credential, name, created_at)
@@ -67,7 +67,7 @@ impl Passkeys<'_> {
         Ok(rows == 1)
     }
 
-    /// How many passkeys a user has.
+    /// Counts the passkeys of a user.
     pub async fn count(&mut self, user_id: UserId) -> Result<u32> {
         let count: i64 = sql!(self.0, value: "SELECT COUNT(*) FROM passkeys WHERE user_id = $1"; user_id)?;
         Ok(u32::try_from(count).unwrap_or(u32::MAX))
@@ -82,7 +82,7 @@ impl Passkeys<'_> {
         )
     }
 
-    /// Deletes one passkey of a user; says whether it existed.
+    /// Deletes one passkey of a user; returns whether it existed.
     pub async fn delete(&mut self, user_id: UserId, id: PasskeyId) -> Result<bool> {
         let rows = sql!(self.0, execute: "DELETE FROM passkeys WHERE id = $1 AND user_id = $2"; id, user_id)?;
         Ok(rows == 1)

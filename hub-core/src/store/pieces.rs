@@ -7,7 +7,7 @@
 use super::conn::{Conn, sql};
 use crate::{error::Result, time::Timestamp};
 
-/// What one piece of a deletion did.
+/// Result of one piece of a deletion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Piece {
     /// Rows that were deleted.

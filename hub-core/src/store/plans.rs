@@ -9,7 +9,7 @@ use super::{
 /// A statement in both dialects.
 #[derive(Debug, Clone)]
 pub struct Planned {
-    /// What it does.
+    /// Short description.
     pub name: String,
     /// For SQLite.
     pub sqlite: String,
@@ -26,7 +26,7 @@ fn both(name: &str, sql: impl Into<String>) -> Planned {
     planned(name, sql.clone(), sql)
 }
 
-/// Everything that deletes by age.
+/// Returns the statements that delete by age.
 pub fn retention() -> Vec<Planned> {
     vec![
         both("traces: the end of a piece", traces::DELETE_BEFORE[0]),
@@ -51,7 +51,7 @@ pub fn retention() -> Vec<Planned> {
     ]
 }
 
-/// What a node reads again and again, however many idle bots it has.
+/// Returns the statements that a node repeats, however many idle bots it has.
 pub fn rounds() -> Vec<Planned> {
     vec![
         both("bots with deliveries", leases::BOTS_WITH_DELIVERIES),

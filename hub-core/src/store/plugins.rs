@@ -114,11 +114,11 @@ pub struct StateChange {
     pub from: VersionState,
     /// The state it gets.
     pub to: VersionState,
-    /// Why.
+    /// Reason for the change.
     pub reason: Option<String>,
-    /// Who reviewed it.
+    /// Reviewer.
     pub by: String,
-    /// When.
+    /// Time of the change.
     pub now: Timestamp,
 }
 
@@ -243,7 +243,7 @@ impl Plugins<'_> {
         Ok(found.is_some())
     }
 
-    /// How many plugins a user has.
+    /// Counts the plugins of a user.
     pub async fn count_of(&mut self, author: UserId) -> Result<i64> {
         sql!(self.0, value: "SELECT count(*) FROM plugins WHERE author_id = $1"; author)
     }
@@ -289,7 +289,7 @@ impl Plugins<'_> {
         )
     }
 
-    /// Moves a version to another state, unless it is no longer in the state it was; says whether it was.
+    /// Moves a version to another state, unless its state has changed; returns whether it did.
     pub async fn change_state(&mut self, change: &StateChange) -> Result<bool> {
         let rows = sql!(self.0, execute:
             "UPDATE plugin_versions SET state = $3, reason = $4, reviewed_by = $5, reviewed_at = $6

@@ -13,7 +13,7 @@ use crate::{
     secret::Secret,
 };
 
-/// A connection that rested for this long is asked for a sign of life before it is used.
+/// Idle time after which a connection is tested before it is used.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// Settings of readers. A page follows an index and ends at its limit. With the default `random_page_cost` of 4 PostgreSQL
@@ -111,7 +111,7 @@ async fn examine(options: &PgConnectOptions) -> sqlx::Result<(bool, bool)> {
     Ok((is_read_only, before == after && before != held))
 }
 
-/// The process of the server that serves a connection at the moment; asked without a prepared statement.
+/// Returns the id of the server process that serves a connection, without a prepared statement.
 async fn session(connection: &mut PgConnection) -> sqlx::Result<i32> {
     let row = sqlx::raw_sql("SELECT pg_backend_pid()").fetch_one(connection).await?;
     row.try_get_unchecked(0)

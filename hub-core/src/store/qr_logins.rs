@@ -20,13 +20,13 @@ pub struct NewQrLogin<'a> {
     pub id: &'a str,
     /// Hash of the secret with which its outcome is collected.
     pub poll: &'a TokenHash,
-    /// The code that the asking screen shows.
+    /// Code shown on the requesting screen.
     pub user_code: &'a str,
-    /// Who asks.
+    /// Address and program of the requesting client.
     pub client: &'a ClientInfo,
-    /// Since when.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// Until when.
+    /// Time of expiry.
     pub expires_at: Timestamp,
 }
 
@@ -38,21 +38,21 @@ pub struct QrLoginRow {
     pub status: QrStatus,
     /// Hash of the poll secret.
     pub poll_hash: TokenHash,
-    /// The code that the asking screen shows.
+    /// Code shown on the requesting screen.
     pub user_code: String,
-    /// Who scanned or confirmed it.
+    /// The user who scanned or confirmed it.
     pub user_id: Option<UserId>,
     /// The name to show of that user.
     pub user_name: Option<String>,
     /// The ticket for the session, once it is confirmed.
     pub exchange: Option<Sealed>,
-    /// Address of who asks.
+    /// Address of the requesting client.
     pub ip: String,
-    /// Program of who asks.
+    /// Program of the requesting client.
     pub user_agent: String,
-    /// Since when.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// Until when.
+    /// Time of expiry.
     pub expires_at: Timestamp,
 }
 
@@ -90,7 +90,7 @@ impl QrLogins<'_> {
         )
     }
 
-    /// Notes that a user has opened a waiting login; says whether it was waiting.
+    /// Marks a waiting login as opened by a user; returns whether it was waiting.
     pub async fn scan(&mut self, id: &str, user_id: UserId, now: Timestamp) -> Result<bool> {
         let rows = sql!(self.0, execute:
             "UPDATE qr_logins SET status = 'scanned', user_id = $2
@@ -118,7 +118,7 @@ impl QrLogins<'_> {
         Ok(rows == 1)
     }
 
-    /// Ends an open login; says whether it was open.
+    /// Ends an open login; returns whether it was open.
     pub async fn cancel(&mut self, id: &str, now: Timestamp) -> Result<bool> {
         let rows = sql!(self.0, execute:
             "UPDATE qr_logins SET status = 'cancelled', exchange = NULL

@@ -1,4 +1,4 @@
-//! Why a database cannot be opened, and what the operator can do about it.
+//! Reasons why a database cannot be opened, with the fix for the operator.
 //!
 //! These sentences name hosts, files and users, so they are for logs and for the command line. Once a hub runs, its
 //! callers get those of [`fault`](super::fault).

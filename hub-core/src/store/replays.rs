@@ -43,7 +43,7 @@ fn insert_deliveries(rows: &str) -> String {
 }
 
 impl Replays<'_> {
-    /// What is to be known of traces of an owner's bots, newest first; those of others are left out.
+    /// Reads what a replay needs of traces of an owner's bots, newest first; traces of other owners are left out.
     pub async fn sources(&mut self, owner: UserId, ids: &[TraceId]) -> Result<Vec<ReplaySource>> {
         sql!(self.0, all:
             ["SELECT t.id, t.message_id, t.bot_id, t.channel_id, m.direction, c.webhook, c.webhook_disabled

@@ -1,4 +1,4 @@
-//! Statements about what was ended lately.
+//! Statements about recent revocations.
 
 use super::{
     conn::{Conn, sql},
@@ -14,7 +14,7 @@ pub struct Revocations<'c>(pub(super) Conn<'c>);
 pub(super) const DELETE_BEFORE: &str = delete_old!("revocations", "id", "at");
 
 impl Revocations<'_> {
-    /// Notes that something is ended by this transaction.
+    /// Records a revocation in this transaction.
     pub async fn add(&mut self, revocation: &Revocation) -> Result<()> {
         sql!(self.0, run:
             "INSERT INTO revocations (id, subject, at) VALUES ($1, $2, $3)";
@@ -22,13 +22,13 @@ impl Revocations<'_> {
         )
     }
 
-    /// What was noted after an instant, with what it names as text: another version may name what this one does
-    /// not know.
+    /// Reads the revocations after an instant, with the subject as text: another version may have subjects that this
+    /// one does not know.
     pub async fn since(&mut self, after: Timestamp) -> Result<Vec<(RevocationId, String, Timestamp)>> {
         sql!(self.0, all: "SELECT id, subject, at FROM revocations WHERE at > $1 ORDER BY at"; after)
     }
 
-    /// Forgets at most `limit` rows from before an instant and says how many.
+    /// Deletes at most `limit` rows from before an instant; returns how many.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
         pieces::delete_before(&mut self.0, DELETE_BEFORE, before, limit).await
     }

@@ -65,7 +65,7 @@ impl Column {
     }
 }
 
-/// What is bound as a row. The first column must never be NULL: a padding row is known by it.
+/// A type that is bound as a row. The first column must never be NULL: padding rows are recognised by it.
 pub(super) trait Row {
     /// The columns, in the order of their values.
     const COLUMNS: &'static [Column];
@@ -299,7 +299,7 @@ where
     }
 }
 
-/// How many rows a statement for so many has on SQLite.
+/// Returns the number of rows, with padding, of a statement for `rows` rows on SQLite.
 pub(super) fn size(rows: usize) -> usize {
     rows.next_power_of_two()
 }

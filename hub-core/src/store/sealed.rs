@@ -18,7 +18,7 @@ pub struct SealedColumn {
     pub table: &'static str,
     /// Its name.
     pub column: &'static str,
-    /// What names of places in it begin with; the row's keys follow, each behind a colon.
+    /// Prefix of the names of places in the column; the row's keys follow, each after a colon.
     place: &'static str,
     /// The columns of the primary key that are part of the place: two at most.
     keys: &'static [&'static str],
@@ -35,13 +35,13 @@ const fn column(
     SealedColumn { table, column, place, keys, contact: None }
 }
 
-/// What names of places of contacts' tokens begin with.
+/// Prefix of the names of places of contacts' tokens.
 const CONTACT: &str = "contacts.context_token";
 
-/// A key that a table has not, in a statement.
+/// Expression for a key that a table does not have.
 const NO_KEY: &str = "CAST('' AS TEXT)";
 
-/// Every column of sealed values. What lives longest comes last: a look at the first few shows most.
+/// Every column of sealed values. The longest-lived ones are last: the first few rows show most.
 pub const SEALED_COLUMNS: &[SealedColumn] = &[
     column("ai_config", "api_key", "ai_config.api_key", &[]),
     column("apps", "webhook_secret", "apps.webhook_secret", &["id"]),
@@ -67,7 +67,7 @@ pub const SEALED_COLUMNS: &[SealedColumn] = &[
 pub struct SealedRow {
     /// The value.
     pub value: Sealed,
-    /// The keys of its row; empty texts for those that the table has not.
+    /// Keys of its row; empty texts for keys that the table does not have.
     keys: [String; 2],
     /// The keys of its contact; empty texts in a column that has none.
     contact: [String; 2],
@@ -89,12 +89,12 @@ impl SealedColumn {
         place
     }
 
-    /// What a key is called in a statement.
+    /// Returns the expression of a key in a statement.
     fn key(&self, number: usize) -> &'static str {
         self.keys.get(number).copied().unwrap_or(NO_KEY)
     }
 
-    /// The condition for rows behind `$1`, `$2`, in a form that finds them by the primary key.
+    /// Returns the condition for rows after `$1`, `$2`, in a form that uses the primary key.
     fn behind(&self) -> String {
         match self.keys {
             [] => "CAST($1 AS TEXT) = '' AND CAST($2 AS TEXT) = ''".to_owned(),
@@ -109,13 +109,13 @@ impl SealedColumn {
 pub struct SealedValues<'c>(pub(super) Conn<'c>);
 
 impl SealedValues<'_> {
-    /// The fingerprint of the key that values are sealed with, once there was a rotation.
+    /// Reads the fingerprint of the key that values are sealed with, once there was a rotation.
     pub async fn key_id(&mut self) -> Result<Option<String>> {
         sql!(self.0, optional_value: "SELECT value FROM meta WHERE key = $1"; KEY_ID)
     }
 
-    /// The fingerprint of a key that the database needs and that is not there: the one that is noted since a rotation,
-    /// else that of the first value in a column. `None` when every key is there.
+    /// Returns the fingerprint of a key that the database needs and the sealer does not have: the one stored by a
+    /// rotation, or else that of the first value in a column. `None` when no key is missing.
     pub async fn missing_key(&mut self, sealer: &Sealer) -> Result<Option<String>> {
         if self.columns("meta").await?.is_empty() {
             return Ok(None);
@@ -147,7 +147,7 @@ impl SealedValues<'_> {
         )
     }
 
-    /// The next values of a column behind a row, at most so many.
+    /// Reads up to `limit` values of a column after a row.
     pub async fn page(
         &mut self,
         column: &SealedColumn,

@@ -1,4 +1,4 @@
-//! Statements of the outbox's worker: what is open, what goes on the wire, what came of it.
+//! Statements of the outbox's worker: open items, begun tries and their outcomes.
 
 pub(super) mod at_once;
 mod settle;
@@ -36,7 +36,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Sending<'c>(pub(super) Conn<'c>);
 
-/// An item that was not concluded yet, with its person's window.
+/// An open item, with the window of its person.
 #[derive(Debug, Clone, FromRow)]
 #[row(table = "outbox")]
 pub struct OpenItem {
@@ -66,23 +66,23 @@ pub struct OpenItem {
     pub attempts: i64,
     /// Attempts with an unknown outcome.
     pub unknowns: i64,
-    /// When it may be tried.
+    /// Time of the next try.
     pub due_at: Timestamp,
-    /// When it is given up.
+    /// Time of expiry.
     pub expires_at: Timestamp,
     /// Sealed permission to answer: the person's newest.
     pub context_token: Option<Sealed>,
-    /// The one that the sender chose, sealed for the message.
+    /// The permission that the sender chose, sealed for the message.
     pub private: Option<Sealed>,
-    /// When the window opened.
+    /// Time at which the window opened.
     pub window_opened_at: Option<Timestamp>,
-    /// Sends since.
+    /// Sends since it opened.
     pub window_sends: Option<i64>,
-    /// Why the network closed it.
+    /// Reason why the network closed the window.
     pub window_closed: Option<String>,
-    /// Why it was not sent so far, or waits.
+    /// Reason why it has not been sent yet.
     pub last_error: Option<String>,
-    /// When the person was last sent something, as [`RecentSends`](crate::bots::pacing::RecentSends) reads it.
+    /// Times of recent sends to the person, as [`RecentSends`](crate::bots::pacing::RecentSends) reads them.
     pub recent_sends: Option<String>,
 }
 
@@ -128,9 +128,9 @@ pub struct Begun {
     pub peer: String,
     /// Channels whose clients also see what the bot sends: the first try of a message enters it into their logs.
     pub shown_to: Vec<ChannelId>,
-    /// When the person was last sent something, this try included.
+    /// Times of recent sends to the person, this try included.
     pub recent_sends: String,
-    /// When.
+    /// Time of the try.
     pub now: Timestamp,
 }
 
@@ -142,8 +142,8 @@ impl Begun {
 }
 
 impl Sending<'_> {
-    /// People who have items that something can be done about now, in the order of their ids after `after`. People who
-    /// have to write first are among them as long as an item does not say so; people whose first item is not due are not.
+    /// Returns people with items to work on now, in the order of their ids after `after`. People who have to write
+    /// first are included until an item records this reason; people whose first item is not due are not.
     pub async fn people(
         &mut self,
         bot_id: BotId,
@@ -157,9 +157,9 @@ impl Sending<'_> {
         sql!(self.0, values: PEOPLE; bot_id, now, oldest, sends, i64::from(limit), now + LONGEST_WAIT, after)
     }
 
-    /// Items for these people that something can be done about now, in the order they were accepted: what ran out, what
-    /// is due with nothing before it that is not, to people whose window is open, and to others what does not say why it
-    /// waits.
+    /// Reads the items to work on now for these people, in the order they were accepted: expired items, due items of
+    /// people whose window is open unless an earlier item is not due, and items of other people that do not record
+    /// yet why they wait.
     pub async fn open(
         &mut self,
         bot_id: BotId,
@@ -191,26 +191,26 @@ impl Sending<'_> {
     }
 }
 
-/// Since when a person must have written, and how many sends they have not got since.
+/// Returns the oldest time at which a person may have written last, and the limit of sends since.
 fn limits(rules: &WindowRules, now: Timestamp) -> (Timestamp, i64) {
     (rules.age.map_or(Timestamp::MIN, |age| now - age), rules.sends.map_or(i64::MAX, i64::from))
 }
 
-/// That the window of a contact `c` is open.
+/// Condition that the window of a contact `c` is open.
 macro_rules! window_is_open {
     () => {
         "c.window_closed IS NULL AND c.window_opened_at > $3 AND c.window_sends < $4"
     };
 }
 
-/// That something is not concluded; so that the index of these is used.
+/// Condition that an item is open, as the index of open items has it.
 macro_rules! is_open {
     () => {
         "state IN ('queued', 'sending')"
     };
 }
 
-/// That an item does not say why it waits: nothing was tried, or the reason is of a try.
+/// Condition that an item does not record why it waits: nothing was tried, or the error is of a try.
 macro_rules! is_unexplained {
     ($item:literal) => {
         concat!(
@@ -301,7 +301,7 @@ pub(super) const DELETE_MESSAGES: [&str; 3] = [
     ),
 ];
 
-/// For each of the commands, whether it is the one of its item that counts: the one with the highest number, of
+/// Returns for each command whether it is the one of its item that is stored: the one with the highest number, of
 /// equal ones the first. A statement changes each row once, whatever it joins with.
 fn leading<C>(commands: &[Arc<C>], number: impl Fn(&C) -> (OutboxId, i64)) -> Vec<bool> {
     let mut best: HashMap<OutboxId, (i64, usize)> = HashMap::new();
@@ -316,9 +316,9 @@ fn leading<C>(commands: &[Arc<C>], number: impl Fn(&C) -> (OutboxId, i64)) -> Ve
     commands.iter().enumerate().map(leads).collect()
 }
 
-/// Notes, before they are written to the network, that items are on their way, and counts the sends; `false`
-/// for an item whose bot has changed hands, or that was concluded. What a dead process left `sending` counts as
-/// one unknown try.
+/// Marks items as being sent before they are written to the network, and counts the sends. Returns `false` for an
+/// item whose bot has another holder, or that is not open any more. An item that a dead process left in `sending`
+/// counts as one try with an unknown outcome.
 pub(super) async fn begin(tx: &mut Tx, begun: &[Arc<Begun>]) -> Result<Vec<bool>> {
     failpoint!("outbox.begin");
     let mut conn = tx.conn();
@@ -338,7 +338,7 @@ pub(super) async fn begin(tx: &mut Tx, begun: &[Arc<Begun>]) -> Result<Vec<bool>
     Ok(answers)
 }
 
-/// Which of the commands count, and the rows of [`BEGIN`], as JSON.
+/// Returns whether each command is stored, and the rows of [`BEGIN`] as JSON.
 pub(super) fn begin_rows(begun: &[Arc<Begun>]) -> (Vec<bool>, String) {
     #[derive(Serialize)]
     struct Row {
@@ -389,7 +389,7 @@ async fn show(conn: &mut Conn<'_>, item: OutboxId, channel: ChannelId) -> Result
     )
 }
 
-/// Which commands did what they were to do.
+/// Returns for each command whether it was stored.
 pub(super) fn answers(
     stored: &[OutboxId],
     ids: impl Iterator<Item = OutboxId>,

@@ -29,15 +29,15 @@ words! {
 pub struct FlowRow<'a> {
     /// Hash of its id.
     pub id: &'a TokenHash,
-    /// What it is for.
+    /// Purpose.
     pub purpose: FlowPurpose,
     /// Hash of the browser's cookie.
     pub browser: &'a TokenHash,
-    /// What has to be known at its end.
+    /// Sealed state for the end of the ceremony.
     pub state: &'a Sealed,
-    /// Since when.
+    /// Time of creation.
     pub created_at: Timestamp,
-    /// Until when.
+    /// Time of expiry.
     pub expires_at: Timestamp,
 }
 

@@ -107,7 +107,7 @@ impl Stats<'_> {
         )
     }
 
-    /// What was counted in each minute from one on, on all nodes; minutes without anything are left out.
+    /// Returns the counts of each minute from `first` on, summed over all nodes; minutes without counts are left out.
     pub async fn minutes(&mut self, first: i64) -> Result<Vec<(i64, Tallied)>> {
         let rows: Vec<Minute> = sql!(self.0, all:
             concat!(
@@ -151,7 +151,7 @@ impl Stats<'_> {
         Ok(rows.into_iter().map(|(status, count)| (status, unsigned(count))).collect())
     }
 
-    /// When the oldest open delivery of a user's bots was accepted.
+    /// Returns the acceptance time of the oldest open delivery of a user's bots.
     pub async fn oldest_open_of(&mut self, owner: UserId) -> Result<Option<Timestamp>> {
         sql!(self.0, value:
             "SELECT MIN(oldest.at) FROM (SELECT (SELECT d.created_at FROM deliveries d
@@ -161,8 +161,8 @@ impl Stats<'_> {
         )
     }
 
-    /// What happened to the messages of a user's bots in each minute since a time; of each kind of row at most `limit`
-    /// are read.
+    /// Counts messages and outcomes of a user's bots in each minute since a time; reads at most `limit` rows of each
+    /// kind.
     pub async fn minutes_of(
         &mut self,
         owner: UserId,

@@ -28,7 +28,7 @@ pub struct Traces<'c>(pub(super) Conn<'c>);
 pub struct NewTrace {
     /// Id.
     pub id: TraceId,
-    /// The message it tells of.
+    /// The message.
     pub message_id: MessageId,
     /// Its bot.
     pub bot_id: BotId,
@@ -38,11 +38,11 @@ pub struct NewTrace {
     pub replay_of: Option<TraceId>,
     /// Status.
     pub status: TraceStatus,
-    /// How many deliveries have to end until it has.
+    /// Deliveries that must end before the trace ends.
     pub open_sinks: i64,
     /// One line for lists.
     pub summary: String,
-    /// When it began.
+    /// Start time.
     pub started_at: Timestamp,
     /// From the first step's beginning to the last one's end.
     pub duration_ms: i64,
@@ -50,7 +50,7 @@ pub struct NewTrace {
     pub steps: PackedSteps,
 }
 
-/// What an attempt adds to a trace.
+/// Change of a trace by an attempt.
 #[derive(Debug, Clone)]
 pub struct TraceUpdate {
     /// Id.
@@ -58,13 +58,13 @@ pub struct TraceUpdate {
     /// New status; `None` keeps the old one. While other deliveries of the trace are open it stays `pending`,
     /// and when the last one ends the worst of their statuses counts: `error`, `ok`, `skipped`.
     pub status: Option<TraceStatus>,
-    /// How many deliveries of the trace end with this, each with `status`.
+    /// Deliveries of the trace that end with this, each with `status`.
     pub ended: i64,
     /// New summary; `None` keeps the old one, and so does another delivery that ended worse before.
     pub summary: Option<String>,
     /// Attempts so far; of several deliveries the most are kept.
     pub attempts: Option<i64>,
-    /// When the last step ended.
+    /// End of the last step.
     pub ended_at: Timestamp,
     /// New steps; may be none.
     pub steps: PackedSteps,
@@ -91,7 +91,7 @@ pub struct TraceRow {
     /// Attempts.
     #[row(number)]
     pub attempts: u64,
-    /// When it began.
+    /// Start time.
     pub started_at: Timestamp,
     /// Milliseconds.
     #[row(number)]
@@ -109,7 +109,7 @@ pub struct TraceRow {
     pub preview: String,
     /// Bytes of the steps as they are stored, and of the message's text and items for itself and each attempt.
     pub size: i64,
-    /// When the next attempt is due; not in lists.
+    /// Due time of the next attempt; not in lists.
     pub next_attempt_at: Option<Timestamp>,
     /// Settings of the channel's webhook; not in lists.
     pub webhook: Option<String>,
@@ -321,7 +321,7 @@ row!(TraceUpdate, |row| {
     Bytes steps = row.steps.as_bytes(),
 });
 
-/// How much a status weighs against another one that ended a delivery of the same trace.
+/// Returns the rank of a status among those that ended deliveries of one trace.
 fn weight(status: Option<TraceStatus>) -> u8 {
     match status {
         Some(TraceStatus::Error) => 3,
@@ -331,7 +331,7 @@ fn weight(status: Option<TraceStatus>) -> u8 {
     }
 }
 
-/// One update per trace: a statement changes each row once, whatever it joins with.
+/// Merges updates to one per trace: a statement changes each row once, whatever it joins with.
 pub(super) fn merge(updates: &[&TraceUpdate]) -> Vec<TraceUpdate> {
     let mut merged: Vec<TraceUpdate> = Vec::with_capacity(updates.len());
     let mut places: HashMap<TraceId, usize> = HashMap::new();

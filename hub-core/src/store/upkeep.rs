@@ -27,27 +27,27 @@ mod inspection;
 pub(super) use self::inspection::newer_schema;
 pub(crate) use self::inspection::{inspect, refuse_emptied};
 
-/// Tables whose rows are counted for people.
+/// Tables whose rows are counted.
 const COUNTED: [&str; 9] =
     ["users", "bots", "channels", "contacts", "messages", "deliveries", "traces", "media", "plugins"];
 
-/// Most that a check of the database names.
+/// Maximum number of findings of a check of the database.
 const MOST_FINDINGS: u32 = 100;
 
-/// A connection to look after a database. It never makes one, and changes no schema.
+/// Connection for maintenance of a database. It never creates a database, and changes no schema.
 #[derive(Debug)]
 pub struct Upkeep {
     tx: Tx,
 }
 
-/// Which migrations a database has.
+/// Migrations of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema {
-    /// The newest that was applied; 0 for none.
+    /// Version of the newest applied migration; 0 for none.
     pub version: i64,
-    /// The newest that this program knows.
+    /// Version of the newest migration that this program knows.
     pub newest: i64,
-    /// Those that are missing, with their names.
+    /// Missing migrations, with their names.
     pub pending: Vec<(i64, String)>,
 }
 
@@ -59,7 +59,7 @@ impl Schema {
 }
 
 impl Upkeep {
-    /// Under this name a database knows the fingerprint of the key that a rotation began to seal it with.
+    /// `meta` key of the sealing key's fingerprint, stored when a rotation begins.
     pub const KEY_ID: &'static str = super::sealed::KEY_ID;
 
     /// Connects.
@@ -106,7 +106,7 @@ impl Upkeep {
         .map_err(classify)
     }
 
-    /// Which migrations it has.
+    /// Reads the state of the migrations.
     pub async fn schema(&mut self) -> Result<Schema> {
         let (found, known): (i64, _) = match &mut self.tx.conn() {
             Conn::Sqlite(conn) => (
@@ -129,7 +129,7 @@ impl Upkeep {
         Ok(Schema { version, newest: known.newest(), pending })
     }
 
-    /// When the database was created; `None` without a schema.
+    /// Returns the time at which the database was created; `None` without a schema.
     pub async fn created_at(&mut self) -> Result<Option<Timestamp>> {
         let first: Option<i64> = match &mut self.tx.conn() {
             Conn::Sqlite(conn) => sqlx::query_scalar(
@@ -154,7 +154,8 @@ impl Upkeep {
         Ok(version.unwrap_or(0))
     }
 
-    /// What is wrong with the file itself; nothing on PostgreSQL, which checks its pages when it reads them.
+    /// Checks the file itself and returns the findings; none on PostgreSQL, which checks its pages when it reads
+    /// them.
     pub async fn integrity(&mut self) -> Result<Vec<String>> {
         let Conn::Sqlite(conn) = &mut self.tx.conn() else { return Ok(Vec::new()) };
         let sql = format!("PRAGMA integrity_check({MOST_FINDINGS})");
@@ -175,7 +176,7 @@ impl Upkeep {
         }
     }
 
-    /// Rows that name others that are not there; PostgreSQL lets none come to be.
+    /// Returns references to rows that do not exist, by table; none on PostgreSQL, which enforces them.
     pub async fn broken_references(&mut self) -> Result<Vec<String>> {
         let Conn::Sqlite(conn) = &mut self.tx.conn() else { return Ok(Vec::new()) };
         let rows: Vec<(String, i64, String)> = sqlx::query_as(
@@ -189,7 +190,7 @@ impl Upkeep {
         Ok(rows.into_iter().map(told).collect())
     }
 
-    /// How many rows the tables have that people ask for.
+    /// Counts the rows of the main tables.
     pub async fn counts(&mut self) -> Result<Vec<(&'static str, i64)>> {
         let mut counts = Vec::with_capacity(COUNTED.len());
         for table in COUNTED {
@@ -233,7 +234,7 @@ impl Upkeep {
             .map_err(classify)
     }
 
-    /// A page of the ids of files that are there, behind one.
+    /// Reads a page of the ids of available files, after one.
     pub async fn ready_files(&mut self, after: &str, limit: u32) -> Result<Vec<String>> {
         let mut conn = self.tx.conn();
         sql!(conn, values:
@@ -242,7 +243,7 @@ impl Upkeep {
         )
     }
 
-    /// Which of these files have a row, in whatever state.
+    /// Returns the ids among these that have a row, in any state.
     pub async fn known_files(&mut self, ids: &[String]) -> Result<Vec<String>> {
         let mut conn = self.tx.conn();
         sql!(conn, values:
@@ -272,7 +273,7 @@ impl Upkeep {
         )
     }
 
-    /// How much of what is forgotten by its age is from before an instant.
+    /// Counts the rows from before an instant in tables with a retention period.
     pub async fn count_before(&mut self, before: Timestamp) -> Result<Vec<(&'static str, i64)>> {
         let counted = [
             (
@@ -307,13 +308,13 @@ impl Upkeep {
         Ok(counts)
     }
 
-    /// What was noted under a name.
+    /// Reads the value stored under a name.
     pub async fn noted(&mut self, name: &str) -> Result<Option<String>> {
         let mut conn = self.tx.conn();
         sql!(conn, optional_value: "SELECT value FROM meta WHERE key = $1"; name)
     }
 
-    /// Notes something under a name.
+    /// Stores a value under a name.
     pub async fn note(&mut self, name: &str, value: &str) -> Result<()> {
         let mut conn = self.tx.conn();
         sql!(conn, run:

@@ -24,12 +24,12 @@ pub struct KeyHolder {
     pub user_id: UserId,
     /// Their role, as of now.
     pub role: Role,
-    /// When the key was last noted as used.
+    /// Stored time of the last use.
     pub last_used_at: Option<Timestamp>,
 }
 
 impl UserKeys<'_> {
-    /// Adds a key of an active user while they have fewer than `most`; says whether it did.
+    /// Adds a key of an active user while they have fewer than `most`; returns whether it did.
     pub async fn insert(
         &mut self,
         user_id: UserId,

@@ -24,7 +24,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Users<'c>(pub(super) Conn<'c>);
 
-/// What came of a change that an administrator may be needed for.
+/// Outcome of a change that must leave an active administrator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guarded {
     /// It was made.

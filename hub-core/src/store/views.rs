@@ -79,7 +79,7 @@ views! {
     ai: Ai,
     /// Apps.
     apps: Apps,
-    /// What apps asked of the Bot API.
+    /// Calls of apps to the Bot API.
     app_calls: AppCalls,
     /// Codes of authorizations.
     app_codes: AppCodes,
@@ -99,7 +99,7 @@ views! {
     contacts: Contacts,
     /// Work for sinks.
     deliveries: Deliveries,
-    /// Which bot is the demo, and whose it is.
+    /// The demo's bot and its owner.
     demo: Demo,
     /// Due times of all tables.
     due: Due,
@@ -109,11 +109,11 @@ views! {
     idempotency: Idempotency,
     /// Clients of iLink sinks, and their logins.
     ilink: Ilink,
-    /// Which node works for which bot.
+    /// Leases of bots by nodes.
     leases: Leases,
     /// Files of messages.
     media: Media,
-    /// What channels received, for their clients.
+    /// Logs of channels, for their clients.
     log: Log,
     /// Messages in both directions.
     messages: Messages,
@@ -123,9 +123,9 @@ views! {
     channel_plugins: ChannelPlugins,
     /// Plugins and their versions.
     plugins: Plugins,
-    /// What was ended lately.
+    /// Recent revocations.
     revocations: Revocations,
-    /// What is counted.
+    /// Counts and statistics.
     stats: Stats,
     /// Accounts of all users.
     users: Users,
@@ -137,12 +137,12 @@ views! {
     qr_logins: QrLogins,
     /// Replays of many traces.
     replays: Replays,
-    /// Sealed values, wherever they stand.
+    /// Sealed values of all tables.
     sealed: SealedValues,
     /// The outbox's worker.
     sending: Sending,
     /// Ceremonies of signing in.
     sign_in_flows: SignInFlows,
-    /// What happened to messages.
+    /// Traces of messages.
     traces: Traces,
 }

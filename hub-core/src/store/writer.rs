@@ -1,4 +1,4 @@
-//! The way to the committer.
+//! Queue of the committer.
 //!
 //! Callers hand over a command and wait for its answer, which comes after the commit that holds it. A caller that
 //! goes away drops only the answer, never the transaction.
@@ -18,11 +18,11 @@ use crate::{
     store::views::Tx,
 };
 
-/// Commands that may wait; beyond that callers wait for room.
+/// Maximum number of queued commands; beyond it callers wait for room.
 const MAX_QUEUED: usize = 1024;
-/// As long as writes fail, one is tried this often, so that it shows when they work again.
+/// Interval of probes while writes fail; a probe shows when they succeed again.
 pub(super) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// Rows that are committed at once, whenever the last commit was.
+/// Rows that are committed immediately, whenever the last commit was.
 pub(super) const ENOUGH_ROWS: usize = 128;
 
 pub(super) type Job =
@@ -40,8 +40,8 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// How many rows it counts for when the committer decides when to commit. An API call may wait for a command, so
-    /// that one is committed at once.
+    /// Returns its weight in rows, by which the committer determines the time of a commit. An API call may wait for a
+    /// command in `Run`, so it is committed at once.
     pub(super) fn rows(&self) -> usize {
         match self {
             Self::Accept(accept, _) => accept.messages.len().max(1),
@@ -50,7 +50,7 @@ impl Command {
         }
     }
 
-    /// Whether something goes on only after the commit: a delivery, a reply, a caller.
+    /// Whether something waits for the commit: a delivery, a reply, a caller.
     pub(super) fn is_awaited(&self) -> bool {
         match self {
             Self::Finish(finished, _) => finished.is_followed || !finished.replies.is_empty(),

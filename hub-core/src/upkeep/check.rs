@@ -1,4 +1,4 @@
-//! Is everything whole: the database, the secrets in it, and the files that it names.
+//! Checks of the database, the secrets in it, and the files that it names.
 
 use std::{
     collections::HashSet,
@@ -16,22 +16,22 @@ use crate::{
 
 /// Rows of one read.
 const PAGE: u32 = 500;
-/// Names that one finding tells.
+/// Maximum number of names in one finding.
 const NAMED: usize = 5;
 
-/// Something that is not as it should be.
+/// A problem that a check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// Name of the check: `integrity`, `commit-log`, `references`, `secrets`, `files` or `loose-files`.
     pub check: &'static str,
-    /// What is wrong, and with what.
+    /// Description, with the affected rows or files.
     pub message: String,
 }
 
-/// What came of a check.
+/// Result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// What is wrong; empty when nothing is.
+    /// Problems; empty if there are none.
     pub findings: Vec<Finding>,
     /// Secrets that opened.
     pub secrets: u64,
@@ -45,8 +45,7 @@ impl Checked {
     }
 }
 
-/// Looks at everything, next to a running hub or without one, and changes nothing. Files in a bucket are not looked
-/// for.
+/// Checks everything, next to a running hub or without one, and changes nothing. Files in a bucket are not checked.
 ///
 /// # Errors
 /// `NOT_FOUND` without a database; `UNAVAILABLE` when it or the key cannot be read.
@@ -57,7 +56,7 @@ pub async fn check(home: &Home, random: &Random) -> Result<Checked> {
         checked.find("integrity", line);
     }
     match check_content(home, random, &mut database, &mut checked).await {
-        // A part of what is damaged, which is found already.
+        // Part of the corruption that is reported already.
         Err(error) if is_fatal(&error) && !checked.findings.is_empty() => {}
         done => done?,
     }
@@ -183,7 +182,7 @@ async fn look_up(
     loose: &mut u64,
     named: &mut Vec<String>,
 ) -> Result<()> {
-    // A file that is being written has a number behind its name.
+    // The name of a file that is being written ends with `#` and a number.
     page.retain(|name| !name.contains('#'));
     let known: HashSet<String> = database.known_files(page).await?.into_iter().collect();
     for name in page.drain(..).filter(|name| !known.contains(name)) {
@@ -193,7 +192,7 @@ async fn look_up(
     Ok(())
 }
 
-/// What is in a folder; nothing when there is none, or when it is none.
+/// Lists a folder; empty if the path does not exist or is not a folder.
 fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     let unreadable = |error: std::io::Error| {
         let other = || Error::new(ErrorCode::Unavailable, format!("{}: {error}", folder.display()));

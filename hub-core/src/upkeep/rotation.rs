@@ -20,16 +20,16 @@ use crate::{
 /// Secrets of one transaction.
 const PIECE: u32 = 500;
 
-/// What came of a rotation.
+/// Result of a rotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rotated {
-    /// Fingerprint of the key from before.
+    /// Fingerprint of the previous key.
     pub old_key: String,
-    /// Fingerprint of the key from now on.
+    /// Fingerprint of the new key.
     pub new_key: String,
     /// Secrets that were sealed again.
     pub sealed: u64,
-    /// Secrets that neither key opens; they were left as they were.
+    /// Secrets that neither key opens; they are unchanged.
     pub unreadable: u64,
 }
 
@@ -126,7 +126,7 @@ async fn reseal(
     }
 }
 
-/// The new key takes the old one's place, of which a copy is kept.
+/// Replaces the old key with the new one, and keeps a copy of the old one.
 fn take_place(key_file: &Path) -> Result<()> {
     let kept = key_file.with_extension("key.old");
     let swap = || {

@@ -16,15 +16,15 @@ use crate::{
 pub struct SessionRow<'a> {
     /// Its id.
     pub id: SessionId,
-    /// Whose it is.
+    /// The signed-in user.
     pub user_id: UserId,
     /// Hash of the cookie's value.
     pub token_hash: &'a TokenHash,
-    /// Since when.
+    /// Time at which it was opened.
     pub created_at: Timestamp,
-    /// Until when in any case.
+    /// Latest end, however often it is used.
     pub expires_at: Timestamp,
-    /// From where.
+    /// Address and program of the client.
     pub client: &'a ClientInfo,
 }
 
@@ -46,7 +46,7 @@ pub struct Holder {
     pub user_id: UserId,
     /// Their role, as of now.
     pub role: Role,
-    /// When the session was last noted as used.
+    /// Stored time of the last use.
     pub last_seen_at: Timestamp,
 }
 
@@ -55,8 +55,8 @@ pub(in crate::store) const DELETE_ENDED_SESSIONS: &str = "DELETE FROM sessions W
         (SELECT id FROM sessions WHERE expires_at <= $1 OR last_seen_at <= $2 LIMIT $3)";
 
 impl Accounts<'_> {
-    /// Opens a session of an active user and says whether there was one. With `password_hash`, only while
-    /// that is still the user's: a password changed during a login does not leave a session behind.
+    /// Opens a session of an active user; returns whether it did. With `password_hash`, only while the user still has
+    /// this hash: a password that changes during a login leaves no session behind.
     pub async fn insert_session(
         &mut self,
         session: &SessionRow<'_>,
@@ -119,7 +119,7 @@ impl Accounts<'_> {
         )
     }
 
-    /// Ends one session of a user; says whether it existed.
+    /// Ends one session of a user; returns whether it existed.
     pub async fn delete_session(&mut self, user_id: UserId, id: SessionId) -> Result<bool> {
         let rows = sql!(self.0, execute: "DELETE FROM sessions WHERE id = $1 AND user_id = $2"; id, user_id)?;
         Ok(rows == 1)
@@ -133,7 +133,7 @@ impl Accounts<'_> {
         )
     }
 
-    /// Gives a session another secret; says whether it exists.
+    /// Replaces the secret of a session; returns whether it exists.
     pub async fn renew_session(&mut self, id: SessionId, token_hash: &TokenHash) -> Result<bool> {
         let rows = sql!(self.0, execute:
             "UPDATE sessions SET token_hash = $2 WHERE id = $1";
@@ -142,12 +142,12 @@ impl Accounts<'_> {
         Ok(rows == 1)
     }
 
-    /// Deletes at most `limit` sessions that have ended and says how many.
+    /// Deletes at most `limit` sessions that have ended; returns how many.
     pub async fn delete_ended_sessions(&mut self, alive: Alive, limit: u32) -> Result<u64> {
         sql!(self.0, execute: DELETE_ENDED_SESSIONS; alive.now, alive.idle_since, i64::from(limit))
     }
 
-    /// When a session was opened.
+    /// Returns the time at which a session was opened.
     pub async fn session_opened_at(&mut self, id: SessionId) -> Result<Option<Timestamp>> {
         sql!(self.0, optional_value: "SELECT created_at FROM sessions WHERE id = $1"; id)
     }

@@ -29,33 +29,33 @@ pub struct Finished {
     pub id: DeliveryId,
     /// Its channel.
     pub channel: ChannelId,
-    /// The lease under which it was attempted; nothing is stored when the bot has changed hands.
+    /// The lease under which it was attempted; nothing is stored when another node holds the bot.
     pub fence: i64,
     /// New state.
     pub state: DeliveryState,
     /// Attempts made.
     pub attempts: i64,
-    /// When it is due again.
+    /// Time of the next attempt.
     pub due_at: Timestamp,
-    /// When it was first attempted.
+    /// Time of the first attempt.
     pub first_attempt_at: Timestamp,
     /// Whether this node keeps it in memory.
     pub keep: bool,
-    /// What went wrong.
+    /// Error of the attempt.
     pub last_error: Option<String>,
-    /// When this was, and by which clock its times were determined.
+    /// Time of the outcome, and the clock that determined its times.
     pub stamp: Stamp,
     /// Whether the next delivery of its lane waits for the commit.
     pub is_followed: bool,
-    /// What the trace gains.
+    /// Change of the trace.
     pub trace: TraceUpdate,
     /// Replies to people.
     pub replies: Vec<NewOutbound>,
     /// Whether the first of them may be sent as soon as it is stored.
     pub send_at_once: Option<SendAtOnce>,
-    /// What the channel learns about its sink.
+    /// Effect on the health of the channel's webhook.
     pub health: Option<SinkHealth>,
-    /// What asking a model cost.
+    /// Tokens that the model used.
     pub usage: Option<AiUsage>,
 }
 
@@ -83,12 +83,12 @@ impl Finished {
     }
 }
 
-/// What an attempt says about a channel's webhook.
+/// Result of an attempt for the health of a channel's webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkHealth {
     /// The channel.
     pub channel: ChannelId,
-    /// What it says.
+    /// Result of the attempt.
     pub report: HealthReport,
 }
 
@@ -99,9 +99,9 @@ pub enum HealthReport {
     Works,
     /// It failed; switched off when it has done nothing else since before `give_up_before`.
     Fails {
-        /// When.
+        /// Time of the failure.
         now: Timestamp,
-        /// The oldest beginning of an unbroken failure that is still borne.
+        /// A webhook that has failed without interruption since before this time is switched off.
         give_up_before: Timestamp,
     },
     /// It asked to be switched off.
@@ -121,7 +121,7 @@ row!(Finished, |one| {
         (!matches!(one.state, DeliveryState::Pending | DeliveryState::Parked)).then_some(one.stamp.read.wall),
 });
 
-/// How many deliveries of a channel ended well.
+/// Successful deliveries of a channel.
 pub(in crate::store) struct Successes {
     channel: ChannelId,
     n: i64,
@@ -148,9 +148,9 @@ impl Successes {
     }
 }
 
-/// Stores outcomes. An attempt under a lease that is gone leaves no mark: its successor attempts again. Each
-/// outcome counts once: when its commit went unheard and it comes again, what followed from it may have changed
-/// the row already. Returns the replies that are to be sent at once.
+/// Stores outcomes; returns the replies to send at once. An attempt under a lost lease stores nothing: the next
+/// holder attempts again. An outcome is stored once: if it arrives again because its commit was not acknowledged, the
+/// row may have changed since.
 pub(in crate::store) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<Permits> {
     failpoint!("finish.state");
     let mut conn = tx.conn();

@@ -57,7 +57,7 @@ impl Deliveries<'_> {
         )
     }
 
-    /// The deliveries of messages that have not ended, oldest first. The caller has checked whose messages they are.
+    /// Reads the deliveries of messages that have not ended, oldest first. The caller has authorized the request.
     pub async fn open_of(&mut self, messages: &[MessageId]) -> Result<Vec<OpenDelivery>> {
         sql!(self.0, all:
             ["SELECT d.id, d.trace_id, d.message_id, d.channel_id, d.sink, d.state, d.target_url, c.webhook,

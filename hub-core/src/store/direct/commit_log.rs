@@ -32,23 +32,23 @@ use crate::{
     },
 };
 
-/// Rows of a log of which the commit that reaches them flushes the oldest entries.
+/// Rows of a log; a commit that reaches the limit flushes the oldest entries.
 pub(in crate::store) const MOST_ROWS: usize = 4096;
-/// Bytes of such a log.
+/// Bytes of a log, with the same effect.
 const MOST_BYTES: usize = 8 << 20;
 /// Rows of a log whose flush costs little more per row than a larger one.
 const ENOUGH_ROWS: usize = 64;
 
-/// What is known of the entries in the file.
+/// Entries of the file, as far as this process knows them.
 #[derive(Debug, Default)]
 pub(in crate::store) struct Tail {
-    /// The number of the last one, or 0. In the file it is another one when another process has flushed.
+    /// Number of the last entry, or 0. The file has another number after another process has flushed.
     last: i64,
-    /// Those of this process in their order, each with its number of rows, so that they need not be read again.
+    /// Entries of this process in order, each with its number of rows; they need not be read again.
     entries: VecDeque<(usize, Vec<u8>)>,
-    /// The messages in it, by what makes them unique, and their entries.
+    /// Unique keys of the messages in the log, with their entries.
     messages: HashMap<(BotId, String), i64>,
-    /// The last numbers of channels' logs.
+    /// Last sequence numbers in the logs of channels.
     seqs: HashMap<ChannelId, i64>,
 }
 
@@ -72,7 +72,7 @@ impl Tail {
         self.entries.iter().fold((0, 0), |(rows, bytes), (more, entry)| (rows + more, bytes + entry.len()))
     }
 
-    /// How many of the oldest entries are too many.
+    /// Returns the number of oldest entries to flush.
     pub(super) fn excess(&self, most_rows: usize) -> usize {
         let (mut rows, mut bytes) = self.size();
         if rows < most_rows && bytes < MOST_BYTES {
@@ -95,8 +95,8 @@ impl Tail {
     }
 }
 
-/// What stays in a log that was too large. The more is flushed together, the more rows share the pages of an index whose order
-/// is not theirs.
+/// Amount that stays in a log that exceeded a limit. The more rows are flushed together, the more of them share a
+/// page of an index in another order.
 const fn kept(most: usize) -> usize {
     most / 2
 }
@@ -108,9 +108,9 @@ impl Direct {
         last.query_row([], |row| row.get(0)).map_err(classify_direct)
     }
 
-    /// Whether these commands may go into a log of so many rows. What replies and sends change is read again at once, and
-    /// so is what some clients wait for: the log would only be written in addition. So it would be by a commit of
-    /// many rows.
+    /// Whether these commands may be appended to a log of so many rows. What replies and sends change is read
+    /// immediately, and so are messages that some clients wait for: the entry would only be an additional write. The
+    /// same applies to a commit of many rows.
     pub(super) fn may_append(&self, plain: &Plain, most_rows: usize) -> Result<bool> {
         let messages = plain.accepts.iter().map(|batch| batch.messages.len());
         let fits = messages.sum::<usize>() + plain.finished.len() <= most_rows / 4
@@ -121,7 +121,7 @@ impl Direct {
         Ok(fits && self.last_entry()? == self.tail.last)
     }
 
-    /// Stores commands as an entry, in a transaction that has begun; returns what is known of the log after it.
+    /// Stores commands as an entry, in a transaction that has begun; returns the log's tail after it.
     pub(super) fn append(&mut self, plain: &Plain, caller: &Weak<()>) -> Result<(Written, Tail)> {
         let mut tail = std::mem::replace(&mut self.tail, Tail::unknown());
         tail.last += 1;
@@ -142,7 +142,7 @@ impl Direct {
         Ok((Written { accepted, ..Written::default() }, tail))
     }
 
-    /// Returns how many messages are new, too.
+    /// Appends the messages; also returns the number of new ones.
     fn append_messages(
         &self,
         plain: &Plain,
@@ -198,7 +198,7 @@ impl Direct {
         Ok((judged.answers(&inserted, &seqs), rows.len()))
     }
 
-    /// Stores what the log has for the tables, in a transaction that has begun.
+    /// Stores all entries in the tables, in a transaction that has begun.
     pub(super) fn flush_all(&self, caller: &Weak<()>) -> Result<()> {
         let last = self.last_entry()?;
         if last == self.tail.last {
@@ -213,7 +213,7 @@ impl Direct {
         self.flush_entries(&Tail { last, entries, ..Tail::default() }, count, caller)
     }
 
-    /// Stores what so many of the oldest entries have for the tables, and deletes them, in a transaction that has begun.
+    /// Stores the oldest `count` entries in the tables and deletes them, in a transaction that has begun.
     pub(super) fn flush_entries(&self, tail: &Tail, count: usize, caller: &Weak<()>) -> Result<()> {
         failpoint!("flush.entries", called by caller);
         let (mut rows, mut later) = (Rows::default(), Rows::default());
@@ -253,8 +253,8 @@ impl Direct {
         delete.execute([last]).map(drop).map_err(classify_direct)
     }
 
-    /// Stores outcomes but for what is stored already because of `ended`. `later` ones are stored with their own entries,
-    /// where those that ended something here find nothing that is open.
+    /// Stores outcomes, except those that `ended` covers. `later` outcomes are stored with their own entries, which
+    /// find no open row for those that ended a delivery or trace here.
     fn flush_outcomes(&self, rows: &Rows<'_>, later: &Rows<'_>, ended: &mut Ended<'_, '_>) -> Result<()> {
         let mut successes: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
         for (is_later, finished, outcome, trace) in outcomes(rows, later) {
@@ -296,8 +296,8 @@ impl Direct {
     }
 }
 
-/// The outcomes in two parts of the log: whether it is in the second one, the outcome, for what it counts, and what it
-/// changes in its trace.
+/// Iterates over the outcomes in two parts of the log: whether it is in the second part, the outcome, its count, and
+/// the update of its trace.
 fn outcomes<'e, 'r>(
     rows: &'r Rows<'e>,
     later: &'r Rows<'e>,
@@ -308,17 +308,17 @@ fn outcomes<'e, 'r>(
     })
 }
 
-/// What begins and ends in the log.
+/// Deliveries and traces that begin and end within the log.
 struct Ended<'e, 'r> {
-    /// Deliveries whose first attempt was a success, by the node that held them from the beginning.
+    /// Deliveries whose first attempt succeeded on the node that held them from the beginning.
     deliveries: HashSet<&'e str>,
-    /// Their traces, unless other deliveries of these are open, with what ends them.
+    /// Traces of these deliveries without other open deliveries, with the update that ends them.
     traces: HashMap<&'e str, &'r [Field<'e>]>,
 }
 
 impl<'e, 'r> Ended<'e, 'r> {
-    /// What begins in `rows`. What has ended `later` counts if its trace has ended with it: the steps of a trace are in
-    /// the order of the log.
+    /// Collects what begins in `rows` and has ended. An outcome in `later` counts only if it also ends its trace: the
+    /// steps of a trace are in the order of the log.
     fn at_once(rows: &'r Rows<'e>, later: &'r Rows<'e>) -> Self {
         let (claim, fence) = (Kind::Delivery.place("claim"), Kind::Finished.place("fence"));
         let attempts = Kind::Finished.place("attempts");
@@ -368,7 +368,7 @@ fn joined_steps(trace: &[Field<'_>], update: &[Field<'_>]) -> Vec<u8> {
     [steps, update[Kind::TraceUpdate.place("steps")].as_bytes()].concat()
 }
 
-/// Where each bot's network goes on after all entries.
+/// Returns the last cursor of each bot after all entries.
 fn last_cursors<'e>(rows: &Rows<'e>) -> BTreeMap<&'e str, Vec<Field<'e>>> {
     let mut last: BTreeMap<&str, Vec<Field<'_>>> = BTreeMap::new();
     for row in rows.of(Kind::Cursor) {

@@ -89,7 +89,7 @@ impl Kind {
         }
     }
 
-    /// Where the value of a column is in a row.
+    /// Returns the position of a column's value in a row.
     pub(super) fn place(self, column: &str) -> usize {
         self.columns().iter().position(|one| one.name() == column).expect("a column of this kind")
     }
@@ -278,7 +278,7 @@ impl<'e> Rows<'e> {
     }
 }
 
-/// What is left of an entry.
+/// Unread rest of an entry.
 pub(super) struct Bytes<'e>(pub(super) &'e [u8]);
 
 impl<'e> Bytes<'e> {
@@ -337,8 +337,8 @@ mod tests {
     use super::*;
     use crate::time::Timestamp;
 
-    /// What a killed process has left is read by its columns' places. After a change here the format is another one, of
-    /// which a version that does not know it says so before it migrates.
+    /// The next process reads the entries of a killed one by the positions of the columns. A change here needs
+    /// another format number; a version that does not know the format reports this before it migrates.
     #[test]
     fn the_columns_of_a_format_stay() {
         let columns = Kind::ALL.map(|kind| {

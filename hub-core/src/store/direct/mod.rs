@@ -30,8 +30,8 @@ mod sqlite;
 pub(super) use commit_log::MOST_ROWS;
 pub(super) use sqlite::Direct;
 
-/// Commands that are written in one trip. Of sends, PostgreSQL has only those whose message was sent with them: otherwise a
-/// part of the statement would have to read what another part of it stores.
+/// Commands that are written in one trip. On PostgreSQL, sends are only among them if they complete their message:
+/// otherwise a part of the statement would have to read rows that another part stores.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     accepts: Vec<Arc<Accept>>,
@@ -112,7 +112,7 @@ pub(super) async fn flush_file(database: &Path) -> Result<()> {
 /// Checks that this program can read an entry of the commit log.
 ///
 /// # Errors
-/// `UNAVAILABLE` naming the entry, what is wrong with it, and the way out.
+/// `UNAVAILABLE` naming the entry, its problem, and the fix.
 pub(super) fn check_entry(id: i64, entry: Vec<u8>) -> Result<()> {
     let read = entry::current(entry).and_then(|entry| entry::Rows::default().read(&entry));
     read.map_err(|error| {

@@ -175,8 +175,7 @@ fn gains(values: &mut Arrays, name: &str, traces: &[&TraceUpdate], by: &str) -> 
     [format!("by_{by} AS MATERIALIZED (SELECT place, {short} FROM {by})"), format!("{name} AS ({update})")]
 }
 
-/// Parts of a `WITH` that store what came of sends, each of a whole message; `settled` has the items for which that was
-/// done.
+/// Parts of a `WITH` that store outcomes of sends, each of a whole message; `settled` has the items that were stored.
 fn sends(values: &mut Arrays, outcomes: &[&Settled]) -> Vec<String> {
     let (traced, others): (Vec<&Settled>, Vec<&Settled>) =
         outcomes.iter().partition(|one| one.trace.is_some());

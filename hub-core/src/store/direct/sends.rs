@@ -1,4 +1,4 @@
-//! What is sent to people: replies, begun sends and what came of them.
+//! Sends to people: replies, begun sends and their outcomes.
 
 use std::{
     collections::{HashMap, HashSet},

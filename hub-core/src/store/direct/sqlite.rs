@@ -2,7 +2,7 @@
 //! another. A transaction is one piece of work on a thread that may block, row by row with prepared statements. Only the
 //! committer writes, and it uses one of its two connections at a time.
 //!
-//! What refers to a message, a channel or a bot is not checked by foreign keys here, as on PostgreSQL: the transaction
+//! Foreign keys to messages, channels and bots are not checked on this connection, as on PostgreSQL: the transaction
 //! has read the bot's row, numbered the channel's log and stored the message.
 
 use std::{
@@ -99,7 +99,7 @@ impl Direct {
         Ok(Self { checkpoint: Checkpoint::default(), connection, texts, tail: Tail::default() })
     }
 
-    /// What is known of the commit log.
+    /// The entries of the commit log.
     pub(in crate::store) const fn tail(&self) -> &Tail {
         &self.tail
     }
@@ -136,7 +136,7 @@ impl Direct {
         self.transaction(caller, |direct| direct.flush_all(caller).map(|()| ((), Tail::default())))
     }
 
-    /// Runs `write`, which says what is known of the commit log after it, in a transaction.
+    /// Runs `write` in a transaction; it returns the log's tail after it.
     fn transaction<T>(
         &mut self,
         caller: &Weak<()>,
@@ -204,7 +204,7 @@ impl Direct {
         Ok(judged.answers(&inserted, &seqs))
     }
 
-    /// Which batches have their leases and the channels' current settings.
+    /// Accepts or rejects each batch by its lease and by the revision of the channels' settings.
     pub(super) fn judge<'b>(&self, batches: &'b [Arc<Accept>], caller: &Weak<()>) -> Result<Judged<'b>> {
         failpoint!("commit.accepts", called by caller);
         failpoint!("accept.leases", called by caller);
@@ -309,7 +309,7 @@ pub(super) fn bind(statement: &mut CachedStatement<'_>, row: &impl Row) -> Resul
 /// Binds the values of a row in their order.
 struct Places<'s, 'c> {
     statement: &'s mut CachedStatement<'c>,
-    /// How many values are bound, or why one is not.
+    /// Number of bound values, or the error of the first one that could not be bound.
     bound: rusqlite::Result<usize>,
 }
 

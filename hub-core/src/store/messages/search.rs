@@ -36,7 +36,7 @@ const OPEN: &str = concat!(
 const MESSAGE: &str = "SELECT x.id FROM messages x WHERE x.bot_id = b.id AND x.id = $9";
 const MESSAGE_OF_TRACE: &str = "SELECT x.message_id AS id FROM traces x WHERE x.bot_id = b.id AND x.id = $9";
 
-/// Where the candidates of a search come from.
+/// Returns the statement that reads the candidates of a search.
 fn source(search: &MessageSearch) -> &'static str {
     let status = search.outcome.filter(|outcome| matches!(outcome, Outcome::Failed | Outcome::Skipped));
     match search.named() {
@@ -93,8 +93,8 @@ fn matching_statement(search: &MessageSearch, among: &str, like: &str) -> String
 }
 
 impl Messages<'_> {
-    /// A scan of the messages of an owner's bots, newest first: the ids of a part of an index, and which of them match.
-    /// The caller has checked whose channel it is.
+    /// Scans the messages of an owner's bots, newest first: returns the ids of a part of an index, and which of them
+    /// match. The caller has authorized the request.
     pub async fn search(
         &mut self,
         owner: Option<UserId>,
@@ -128,8 +128,8 @@ impl Messages<'_> {
         Ok((scan, matching))
     }
 
-    /// Messages by their ids, newest first, with the channels that received each of them. The caller has checked whose
-    /// they are.
+    /// Reads messages by their ids, newest first, with the channels that received each of them. The caller has
+    /// authorized the request.
     pub async fn listed(&mut self, ids: &[MessageId]) -> Result<Vec<Message>> {
         let rows: Vec<Row> = sql!(self.0, all:
             [columns!(), "WHERE id", in 1, " ORDER BY id DESC"]; json(ids)

@@ -20,18 +20,18 @@ pub struct SendAtOnce {
     pub wrote_after: Timestamp,
     /// Fewer sends than this were made since.
     pub most_sends: i64,
-    /// When the person was last sent something, this send included.
+    /// Times of recent sends to the person, this send included.
     pub recent_sends: String,
     /// Whether the person must never have been sent anything before, since this process does not know of it.
     pub is_first: bool,
 }
 
-/// What an item that was marked is sent with.
+/// Data for sending an item that was marked.
 #[derive(Debug, Clone, PartialEq, Eq, FromRow)]
 pub struct Permit {
     /// Sealed permission to answer: the person's newest.
     pub context_token: Sealed,
-    /// When the window opened.
+    /// Time at which the window opened.
     pub window_opened_at: Timestamp,
 }
 
@@ -69,7 +69,7 @@ pub(in crate::store) fn count_send(rows: &str) -> String {
     )
 }
 
-/// What is read of the contact after [`count_send`], as a [`Permit`].
+/// Columns that [`count_send`] returns of the contact, as a [`Permit`].
 pub(in crate::store) const PERMIT: &str = "RETURNING context_token, window_opened_at";
 
 /// The replies of outcomes that may be sent at once: of those that are new, the first to a person, if it is the first of

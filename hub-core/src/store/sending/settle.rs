@@ -1,4 +1,4 @@
-//! What came of tries: where items, messages and windows stand then.
+//! Outcomes of tries: the resulting states of items, messages and windows.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -55,43 +55,43 @@ pub struct Settled {
     pub message_id: MessageId,
     /// The bot.
     pub bot_id: BotId,
-    /// How many items the message has.
+    /// Number of items of the message.
     pub parts: i64,
     /// The person.
     pub peer: String,
-    /// Tries begun so far, this one included: an outcome counts only until another try has begun, by whomever.
+    /// Tries begun so far, this one included: an outcome is stored only until another try begins, on any node.
     pub attempts: i64,
-    /// The window the try was made in: what it says of a window does not concern a later one.
+    /// Opening time of the window in which it was tried: the outcome does not affect a later window.
     pub window_opened_at: Option<Timestamp>,
     /// New state.
     pub state: ItemState,
-    /// When it may be tried again.
+    /// Time of the next try.
     pub due_at: Timestamp,
     /// Whether the outcome of this attempt is unknown.
     pub unknown: bool,
-    /// Whether the send is taken out of the window's count again: it never reached the network.
+    /// Whether the send is subtracted from the window's count: it never reached the network.
     pub uncount: bool,
-    /// What went wrong.
+    /// Error of the try.
     pub error: Option<String>,
     /// The network's id.
     pub network_id: Option<String>,
-    /// Why the network closed the person's window.
+    /// Reason why the network closed the person's window.
     pub close_window: Option<String>,
-    /// When it is tried again, for the trace.
+    /// Time of the next try, for the trace.
     pub next_attempt_at: Option<Timestamp>,
-    /// When, and by which clock `due_at` was determined.
+    /// Time of the outcome, and the clock that determined `due_at`.
     pub stamp: Stamp,
-    /// What the trace gains.
+    /// Change of the trace.
     pub trace: Option<TraceUpdate>,
 }
 
 impl Settled {
-    /// Whether it says nothing of its person's window.
+    /// Whether it does not affect the person's window.
     pub(in crate::store) fn is_plain(&self) -> bool {
         !self.uncount && self.close_window.is_none()
     }
 
-    /// Whether its message was sent with it, so that nothing else has to be looked at.
+    /// Whether it completes the sending of its message, so that no other row has to be read.
     pub(in crate::store) fn is_whole(&self) -> bool {
         self.is_plain() && self.parts == 1 && self.state == ItemState::Sent && self.error.is_none()
     }
@@ -103,8 +103,8 @@ impl Settled {
     }
 }
 
-/// Stores what came of tries: items, messages, windows and traces. `false`, and nothing stored, for an item of
-/// which another try has begun meanwhile.
+/// Stores outcomes of tries: items, messages, windows and traces. Returns `false`, and stores nothing, for an item of
+/// which another try has begun.
 pub(in crate::store) async fn settle(tx: &mut Tx, settled: &[Arc<Settled>]) -> Result<Vec<bool>> {
     failpoint!("outbox.settle");
     let mut conn = tx.conn();
@@ -128,7 +128,7 @@ pub(in crate::store) async fn settle(tx: &mut Tx, settled: &[Arc<Settled>]) -> R
     Ok(answers)
 }
 
-/// What traces gain by outcomes, after the messages have these states.
+/// Returns the changes of traces by outcomes, once the messages have these states.
 pub(in crate::store) fn gained(
     stored: &[&Settled],
     messages: &HashMap<MessageId, ItemState>,
@@ -146,7 +146,7 @@ pub(in crate::store) fn gained(
     stored.iter().filter_map(gained).collect()
 }
 
-/// Which of the commands count, and those of them.
+/// Returns whether each command is stored, and the outcomes that are.
 pub(in crate::store) fn leading_outcomes(settled: &[Arc<Settled>]) -> (Vec<bool>, Vec<&Settled>) {
     let leading = leading(settled, |one| (one.id, one.attempts));
     let outcomes = settled.iter().zip(&leading).filter(|(_, leads)| **leads).map(|(one, _)| &**one);
@@ -165,7 +165,8 @@ row!(Settled, |one| {
     Number at = one.stamp.read.wall,
 });
 
-/// Stores where items stand, out of these rows. What expires has to have done so by the clock that its times go by.
+/// Stores the states of items, out of these rows. An item is stored as expired only once its expiry has passed by the
+/// clock of its times.
 pub(in crate::store) fn settle_items(rows: &str) -> String {
     format!(
         "UPDATE outbox SET state = x.now_is, due_at = x.due, last_error = x.error,
@@ -175,7 +176,7 @@ pub(in crate::store) fn settle_items(rows: &str) -> String {
     )
 }
 
-/// The rows of [`SETTLE_MESSAGES`], as JSON: for each message its first id of the network, and what was said last.
+/// Returns the rows of [`SETTLE_MESSAGES`], as JSON: for each message its first network id and its last error.
 pub(in crate::store) fn message_rows(settled: &[&Settled]) -> String {
     #[derive(Serialize)]
     struct Row<'a> {
@@ -214,8 +215,8 @@ macro_rules! settle_messages {
     };
 }
 
-/// Stores where messages stand, out of [`message_rows`], on SQLite and on PostgreSQL; returns which stand where. A message
-/// is as far as its slowest item, and as well as its worst one.
+/// Stores the states of messages, out of [`message_rows`], on SQLite and on PostgreSQL; returns the states. A message
+/// is open while an item is, and otherwise has the state of its worst item.
 pub(in crate::store) const SETTLE_MESSAGES: [&str; 2] = [
     settle_messages!(
         "(SELECT value->>'message' AS message, value->>'network' AS network, value->>'error' AS error
@@ -224,7 +225,7 @@ pub(in crate::store) const SETTLE_MESSAGES: [&str; 2] = [
     settle_messages!("json_to_recordset($1::json) AS x (message text, network text, error text)"),
 ];
 
-/// What a try says of its person's window; few say anything.
+/// Stores the effect of a try on the person's window; few tries have one.
 async fn settle_window(conn: &mut Conn<'_>, settled: &Settled) -> Result<()> {
     if settled.is_plain() {
         return Ok(());

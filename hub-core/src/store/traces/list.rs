@@ -131,9 +131,9 @@ impl TraceQuery {
 }
 
 impl Traces<'_> {
-    /// Traces of a bot that the scope may see, newest first unless the query says otherwise. With a status it looks at
-    /// [`MAX_SCANNED`] traces (for those that failed or were skipped: at as many of these), and at those whose ids do
-    /// not tell whether they are within the time.
+    /// Reads traces of a bot that the scope may see, newest first unless the query says otherwise. With a status it
+    /// looks at [`MAX_SCANNED`] traces (for those that failed or were skipped: at as many of these), and at those
+    /// whose ids do not show whether they are within the time.
     pub async fn list(
         &mut self,
         scope: Scope,

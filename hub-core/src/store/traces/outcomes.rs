@@ -4,7 +4,7 @@ use super::Traces;
 use crate::{error::Result, id::MessageId, model::message::MessageOutcome, store::conn::sql, text::json};
 
 impl Traces<'_> {
-    /// The outcomes of messages in each channel, those of one message together. The caller has checked whose they are.
+    /// Returns the outcomes of messages in each channel, grouped by message. The caller has authorized the request.
     pub async fn outcomes(&mut self, messages: &[MessageId]) -> Result<Vec<MessageOutcome>> {
         sql!(self.0, all:
             ["SELECT t.message_id, t.channel_id, c.name AS channel_name, t.id AS trace_id, t.status, t.attempts,

@@ -32,7 +32,7 @@ const OF_REPLAY: &str = newest!(
 );
 const TRACE: &str = "SELECT x.id FROM traces x WHERE x.bot_id || '' = b.id AND x.id = $10";
 
-/// Where the candidates of a search come from.
+/// Returns the statement that reads the candidates of a search.
 fn source(search: &TraceSearch) -> &'static str {
     let is_undelivered = matches!(search.status, Some(TraceStatus::Error | TraceStatus::Skipped));
     match search.named() {
@@ -70,7 +70,7 @@ fn is_filtered(search: &TraceSearch) -> bool {
             || search.replay_id.is_some() && !is_by(OF_REPLAY))
 }
 
-/// The statement that keeps the matching ones of those `among` ids, but for the filters that need steps.
+/// Builds the statement that filters those `among` ids by all filters that do not need steps.
 fn matching_statement(search: &TraceSearch, [among, like]: [&str; 2]) -> String {
     let filters = given(&[
         (search.channel_id.is_some(), " AND t.channel_id = $2"),
@@ -93,15 +93,15 @@ fn matching_statement(search: &TraceSearch, [among, like]: [&str; 2]) -> String 
     format!("SELECT t.id FROM traces t WHERE t.id{among}{filters}{text} ORDER BY t.id DESC")
 }
 
-/// Which ids are meant, and how texts are compared, on SQLite and on PostgreSQL.
+/// Condition on the ids and operator for texts, on SQLite and on PostgreSQL.
 const DIALECTS: [[&str; 2]; 2] = [[dialect!(sqlite in 1), "LIKE"], [dialect!(postgres in 1), "ILIKE"]];
 
 /// Traces whose steps are read together: they may be long.
 const STEPS_AT_ONCE: usize = 25;
 
 impl Traces<'_> {
-    /// A scan of the traces of an owner's bots, newest first: the ids of a part of an index, and which of them match.
-    /// The caller has checked whose channel it is.
+    /// Scans the traces of an owner's bots, newest first: returns the ids of a part of an index, and which of them
+    /// match. The caller has authorized the request.
     pub async fn search(
         &mut self,
         owner: Option<UserId>,
@@ -151,7 +151,7 @@ impl Traces<'_> {
         Ok(matching)
     }
 
-    /// Traces by their ids, newest first, without their steps. The caller has checked whose they are.
+    /// Reads traces by their ids, newest first, without their steps. The caller has authorized the request.
     pub async fn listed(&mut self, ids: &[TraceId]) -> Result<Vec<TraceRow>> {
         sql!(self.0, all:
             [
