@@ -62,7 +62,7 @@ pub use authenticator::Authenticator;
 pub use builder::{START, TestHubBuilder};
 pub use receiver::Receiver;
 
-/// How often conditions are looked at, and how often in all.
+/// Interval of the checks of a condition, and their maximum number.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const MAX_POLLS: u32 = 3_000;
 
@@ -93,7 +93,7 @@ impl TestHub {
         TestHubBuilder::default()
     }
 
-    /// A hub with every default, at work.
+    /// Starts a hub with every default.
     pub async fn start() -> Self {
         Self::builder().start().await
     }
@@ -108,12 +108,12 @@ impl TestHub {
         &self.sim
     }
 
-    /// The hands of the clock.
+    /// Returns the manual clock.
     pub fn clock(&self) -> &ManualClock {
         self.settings.clock.as_manual().expect("the test chose the machine's clock")
     }
 
-    /// The store's settings, for a second hub or a look behind the hub's back.
+    /// Returns the store's settings, for a second hub or for direct access to the store.
     pub fn store(&self) -> &StoreConfig {
         self.settings.store.as_ref().unwrap()
     }
@@ -129,7 +129,7 @@ impl TestHub {
         self.end().await;
     }
 
-    /// Ends the hub in the middle of whatever it does: no goodbye, no lease given back.
+    /// Stops the hub abruptly: no shutdown, no release of its leases.
     pub async fn kill(&mut self) {
         self.end().await;
     }
@@ -151,7 +151,7 @@ impl TestHub {
     /// As [`restart`](Self::restart) of a hub that does not run, for one that may be refused.
     ///
     /// # Errors
-    /// What opening or starting the hub says; it does not run then.
+    /// Errors of opening or starting the hub, which does not run then.
     pub async fn try_restart(&mut self) -> Result<()> {
         self.runs += 1;
         self.running = Some(run(&self.settings, self.runs).await?);
@@ -187,7 +187,7 @@ impl TestHub {
         let bots = self.hub().bots();
         let bind = bots.start_bind(actor, NewBind::default()).await.unwrap();
         let Account { wx_id, owner_user_id } = self.sim.confirm(bind.qr_text.expose(), person).unwrap();
-        // The network has its answer ready, so one question is enough.
+        // The network has its answer ready, so one request is enough.
         let step = bots.confirm_bind(actor, bind.bind_id, None, Duration::ZERO).await.unwrap();
         assert_eq!(step.status, BindStatus::Confirmed, "{step:?}");
         TestBot { id: step.bot.unwrap().id, wx_id, person: owner_user_id }
@@ -223,12 +223,12 @@ impl TestHub {
         self.hub().bots().send(actor, bot.id, new, None).await
     }
 
-    /// Waits until `look` finds something. `what` is for the message when it does not.
+    /// Waits until `look` returns a value. `what` is for the error message if it does not.
     pub async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
         until(what, look).await
     }
 
-    /// As [`until`](Self::until), moving the clock by `step` before each further look.
+    /// As [`until`](Self::until), moving the clock by `step` before each further check.
     pub async fn advance_until<T>(
         &self,
         what: &str,
@@ -239,7 +239,7 @@ impl TestHub {
         until(what, async || {
             if std::mem::replace(&mut moves, true) {
                 self.clock().advance(step);
-                // What was waiting for this moment gets the chance to act on it.
+                // Tasks that waited for this time get the chance to run.
                 Clock::system().sleep(POLL_INTERVAL).await;
             }
             look().await
@@ -296,7 +296,7 @@ impl Drop for TestHub {
     }
 }
 
-/// Waits until `look` finds something, at most half a minute of real time.
+/// Waits until `look` returns a value, at most half a minute of real time.
 pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     for _ in 0..MAX_POLLS {
         if let Some(found) = look().await {

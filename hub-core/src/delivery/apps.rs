@@ -2,8 +2,8 @@
 //! retried on the schedule of webhooks; replies in responses are sent to the person. Events of an app without a
 //! webhook wait for its [sockets](crate::apps::sockets).
 //!
-//! Nothing here waits for an app while another's events are due: each has a few attempts at a time of its own, and
-//! an attempt is short.
+//! A slow app does not delay the events of other apps: each app has its own limit of concurrent attempts, and an
+//! attempt is short.
 
 use std::{sync::Arc, time::Duration};
 
@@ -43,11 +43,11 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Events that one node delivers at the same time, of all apps and of one.
 const MAX_CLAIMED: u32 = 64;
 const MAX_CLAIMED_PER_APP: u32 = 4;
-/// How long an app may take.
+/// Timeout of a request to an app.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a node holds an event: if the node dies, another one takes the event after that.
+/// Duration of a node's claim on an event. If the node dies, another node takes the event after it.
 const CLAIM_DURATION: Duration = Duration::from_secs(60);
-/// Bytes of an answer that are read: it may hold a file.
+/// Bytes of a response that are read; a response may contain a file.
 const MAX_ANSWER: usize = 1024 * 1024;
 
 /// Starts the delivery.
@@ -84,7 +84,7 @@ async fn work(ctx: Context, tasks: Tasks) {
     }
 }
 
-/// Claims what is due, and leaves to sockets what has no webhook. Writes nothing when nothing is due.
+/// Claims due events, and leaves events of apps without a webhook to sockets. Writes nothing when nothing is due.
 async fn claim(ctx: &Context) -> Result<Vec<DueEvent>> {
     let now = ctx.store.now();
     if !ctx.store.read_tables().await?.app_events().has_due(now).await? {
@@ -99,7 +99,7 @@ async fn claim(ctx: &Context) -> Result<Vec<DueEvent>> {
     write.await
 }
 
-/// One attempt, and what follows from it.
+/// Makes one attempt and stores its outcome.
 async fn deliver(ctx: &Context, mut due: DueEvent) {
     let (started, watch) = (ctx.store.now(), Stopwatch::start());
     let outcome = match attempt(ctx, &mut due).await {
@@ -117,7 +117,7 @@ struct Outcome {
     status: Option<u16>,
     body: String,
     error: Option<String>,
-    /// Why the reply in the response is not sent, where that is no failure.
+    /// Reason why the reply in the response is not sent, if that is not a failure.
     unsent_reply: Option<String>,
 }
 
@@ -132,7 +132,7 @@ impl Outcome {
         }
     }
 
-    /// There is no receiver.
+    /// Returns the outcome for an event without a receiver.
     fn over(error: &str) -> Self {
         Self { verdict: Verdict::Gone, ..Self::failed(error.to_owned()) }
     }
@@ -140,7 +140,7 @@ impl Outcome {
 
 async fn attempt(ctx: &Context, due: &mut DueEvent) -> Result<Outcome> {
     if due.webhook_url.is_none() {
-        // It was left to sockets as long as that goes.
+        // The wait for a socket of the app has ended.
         return Ok(Outcome::over("no socket of the app came for it, and no URL has echoed a challenge"));
     }
     // The event about the removal follows the removal.
@@ -184,7 +184,7 @@ pub(super) fn logged(answer: &Receipt) -> String {
     text
 }
 
-/// The signed request that tells an app of an event, at its URL.
+/// Builds the signed request that delivers an event to the app's webhook URL.
 pub(super) fn call_of(ctx: &Context, due: &DueEvent, deadline: Duration) -> Result<Call> {
     let url = due.webhook_url.as_deref().unwrap_or_default();
     let secret = ctx.sealer.open(&secret_place(due.app_id), &due.webhook_secret)?;
@@ -216,7 +216,7 @@ fn headers(due: &DueEvent, secret: &Secret, body: &[u8], now: Timestamp) -> Resu
     Ok(headers)
 }
 
-/// Sends the reply of an app to the person who wrote; one that is not sent on purpose has its reason in `unsent`.
+/// Sends the reply of an app to the person who wrote. If it is not sent on purpose, `unsent` gets the reason.
 async fn reply(
     ctx: &Context,
     due: &DueEvent,
@@ -267,7 +267,7 @@ pub(super) async fn send(
     }
 }
 
-/// Stores what came of an attempt, with its steps in the trace.
+/// Stores the outcome of an attempt, with its steps in the trace.
 async fn settle(
     ctx: &Context,
     due: &DueEvent,

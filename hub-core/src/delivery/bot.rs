@@ -1,4 +1,4 @@
-//! A bot this node works for: what it is connected to, and what is known of it.
+//! State of a bot that this node works for: its network connection, its settings and its status.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -33,19 +33,19 @@ const RESTART_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct BotWork {
     ctx: WorkContext,
-    /// Cancelled when the node stops, not when the bot alone is taken away.
+    /// Cancelled when the node stops, not when only this bot is released.
     node_stop: CancellationToken,
     pub(super) lease: Lease,
     pub(super) owner_id: UserId,
     pub(super) network: Arc<dyn Network>,
     pub(super) connection: Arc<dyn Connection>,
     pub(super) tasks: Tasks,
-    /// Which deliveries are in the store only.
+    /// Deliveries that are in the store only.
     pub(super) unloaded: tokio::sync::Mutex<Unloaded>,
     /// Makes the poller poll at once: after a request to reconnect, or a send whose error says that the login may
     /// have expired.
     pub(super) poll_now: Notify,
-    /// What sends for it, which has this.
+    /// Its outbox; weak, because the outbox owns this bot.
     outbox: OnceLock<Weak<Outbox>>,
     pub(super) media_ready: Notify,
     channels: RwLock<Arc<BotChannels>>,
@@ -54,14 +54,14 @@ pub struct BotWork {
     status: Mutex<Option<(BotStatus, Option<String>)>>,
     /// Whether people may not see what the bot sends, although the network takes it.
     pub(super) suspect: AtomicBool,
-    /// The last number each channel's log gave out.
+    /// Last sequence number of each channel's log.
     pub(super) seqs: Mutex<HashMap<ChannelId, i64>>,
-    /// How long the lease of this node is ours; one for all its bots.
+    /// Validity of this node's lease, shared by all its bots.
     validity: Arc<Watched<Validity>>,
 }
 
-/// How long a lease is ours, by both clocks of this node: the wall clock may have been set back, and the monotonic
-/// clock of some machines stops while they sleep.
+/// Validity of a lease by both clocks of this node: the wall clock may have been set back, and the monotonic clock
+/// of some machines stops while they sleep.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Validity {
     until: Instant,
@@ -69,7 +69,7 @@ pub(super) struct Validity {
 }
 
 impl Validity {
-    /// Of a lease that is taken or extended now.
+    /// Returns the validity of a lease that is taken or extended now.
     pub(super) fn of(lease: Duration, clock: &Clock) -> Self {
         Self { until: clock.instant() + lease, wall_until: clock.now() + lease }
     }
@@ -81,11 +81,10 @@ impl Validity {
 }
 
 impl BotWork {
-    /// Connects to the network as the bot, under a lease of this node. Nothing of its work is
-    /// in memory yet.
+    /// Connects to the network as the bot, under a lease of this node. Its deliveries are not loaded yet.
     ///
     /// # Errors
-    /// What the store says, or `INTERNAL_ERROR` when the login was sealed under another key.
+    /// Errors of the store, or `INTERNAL_ERROR` when the login was sealed with another key.
     pub(super) async fn open(
         ctx: &WorkContext,
         tasks: &Tasks,
@@ -150,7 +149,7 @@ impl BotWork {
         let _ = self.outbox.set(Arc::downgrade(outbox));
     }
 
-    /// What sends for it, while its work goes on.
+    /// Returns the bot's outbox, or `None` after the work for the bot has ended.
     pub(super) fn outbox(&self) -> Option<Arc<Outbox>> {
         self.outbox.get().and_then(Weak::upgrade)
     }
@@ -167,7 +166,7 @@ impl BotWork {
         held && store.work(lease).await.is_ok_and(|work| work.is_none())
     }
 
-    /// Records the failure of a poll in the bot's row. Returns whether it could.
+    /// Records the failure of a poll in the bot's row; `false` if the store failed.
     pub(super) async fn note_poll_failure(&self, failure: &str) -> bool {
         let noted = self.ctx.store.note_poll(&self.lease, failure.to_owned()).await;
         if let Err(error) = &noted {
@@ -188,12 +187,12 @@ impl BotWork {
         });
     }
 
-    /// Releases the lease and everything in memory after a part of the work panicked, since it is unknown what of it
-    /// is in the store. The next holder, most likely this node a moment later, begins from the store.
+    /// Releases the lease and everything in memory after a part of the work panicked, because it is unknown which
+    /// changes are stored. The next holder, most likely this node a moment later, begins from the store.
     pub(super) async fn start_over(&self, panicked: &str) {
         tracing::error!(bot_id = %self.lease.bot_id, panicked, "the work for a bot starts over");
         self.tasks.stop();
-        // What panics again and again does so once a second.
+        // Limits repeated panics to one per second.
         self.ctx.clock.sleep(RESTART_PAUSE).await;
         while !self.is_node_stopping() {
             match self.ctx.store.give_up_leases(vec![self.lease.clone()]).await {
@@ -242,7 +241,7 @@ impl BotWork {
     pub(super) async fn reload_channels(&self) -> Result<()> {
         let loaded = channels::load(&self.ctx, self.lease.bot_id).await?;
         let mut channels = self.channels.write().unwrap_or_else(PoisonError::into_inner);
-        // Of the same rules the ones in use are kept, with what their plugins' runs have shown.
+        // If the rules are the same, the loaded ones stay, with the recorded runs of their plugins.
         if loaded.config_rev != channels.config_rev {
             *channels = Arc::new(loaded);
         }
@@ -266,7 +265,7 @@ pub(super) async fn store_status(
     Ok(())
 }
 
-/// What is in the store and not in memory: new deliveries must not overtake it.
+/// Deliveries that are in the store and not in memory. New deliveries must not overtake them.
 #[derive(Debug)]
 pub struct Unloaded {
     everything: bool,
@@ -277,7 +276,7 @@ pub struct Unloaded {
 }
 
 impl Unloaded {
-    /// Nothing was loaded yet of what the store has, if it has any.
+    /// Starts with nothing loaded; `everything` is whether the store has deliveries.
     fn new(everything: bool) -> Self {
         Self { everything, sinks: HashSet::new(), uncertain: Vec::new() }
     }
@@ -291,13 +290,13 @@ impl Unloaded {
         self.sinks.insert(sink);
     }
 
-    /// Everything is in memory but for deliveries to these sinks.
+    /// Records that only deliveries to these sinks are not in memory.
     pub(super) fn set(&mut self, sinks: HashSet<SinkKey>) {
         self.everything = false;
         self.sinks = sinks;
     }
 
-    /// It is unknown whether these were claimed.
+    /// Records deliveries that may or may not be claimed.
     pub(super) fn add_uncertain(&mut self, ids: impl IntoIterator<Item = DeliveryId>) {
         self.uncertain.extend(ids);
     }
@@ -306,8 +305,8 @@ impl Unloaded {
         &self.uncertain
     }
 
-    /// No uncertain delivery is claimed any more. Until the next scan of the store, any of them may be there and not
-    /// in memory.
+    /// Records that no uncertain delivery is claimed any more. Until the next scan, any of them may be in the store
+    /// and not in memory.
     pub(super) fn clear_uncertain(&mut self) {
         self.uncertain.clear();
         self.everything = true;

@@ -1,6 +1,6 @@
 //! A bot's channels as the workers use them: loaded in one read, compiled, with their secrets open.
 //!
-//! Nothing here asks who wants to know: it is for `delivery`, which works for the bot itself.
+//! Nothing here checks access: the module is for `delivery`, which works for the bot itself.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
@@ -26,7 +26,7 @@ use crate::{
 /// The rules of one bot at one revision.
 #[derive(Debug, Clone)]
 pub struct BotChannels {
-    /// The revision: what is accepted under these rules says so, and is refused when they have changed.
+    /// Revision of the rules. A batch is stored under it, and is rejected if the rules have changed.
     pub config_rev: i64,
     /// Every channel, oldest first, those that are off included.
     pub channels: Vec<Arc<ChannelRuntime>>,
@@ -46,19 +46,18 @@ impl BotChannels {
 pub struct ChannelRuntime {
     /// Id.
     pub id: ChannelId,
-    /// With a handle only messages that mention it are taken.
+    /// If set, the channel takes only messages that mention it.
     pub handle: Option<Handle>,
     /// Whether any message is taken.
     pub enabled: bool,
-    /// Which messages are taken.
     pub filter: ChannelFilter,
     /// The WebSocket sink.
     pub websocket: WebSocketSettings,
     /// The webhook sink; off also when the hub switched it off by itself.
     pub webhook: WebhookSettings,
-    /// What authenticates and signs webhook requests.
+    /// Secret that authenticates and signs webhook requests.
     pub webhook_secret: Option<SigningSecret>,
-    /// The secret before, which signs too until its time is over: [`ChannelRuntime::old_secret_at`].
+    /// Previous secret, which also signs until it expires; see [`ChannelRuntime::old_secret_at`].
     pub webhook_old_secret: Option<OldSecret>,
     /// The AI sink.
     pub ai: AiSettings,
@@ -66,11 +65,11 @@ pub struct ChannelRuntime {
     pub ai_api_key: Option<Secret>,
     /// Its plugins that are switched on, in the order they run.
     pub plugins: Vec<Arc<Installed>>,
-    /// What happens to a delivery whose plugin failed.
+    /// Handling of a delivery whose plugin failed.
     pub on_plugin_error: OnPluginError,
-    /// How long a failing delivery may hold back its conversation.
+    /// Longest time that a failing delivery may block its conversation.
     pub lane_hold: Duration,
-    /// Knows the webhook's secrets.
+    /// Masks the webhook's secrets.
     pub redactor: Redactor,
     /// The webhook's URL, if it may be called: requests to other origins carry no credentials.
     pub webhook_target: Option<CheckedUrl>,
@@ -78,25 +77,26 @@ pub struct ChannelRuntime {
     id_texts: (String, String),
 }
 
-/// A webhook secret that was replaced, and until when it signs. The rules may stay loaded for longer.
+/// A webhook secret that was replaced. The rules may stay loaded after it expires.
 #[derive(Debug, Clone)]
 pub struct OldSecret {
     /// The secret.
     pub secret: SigningSecret,
-    /// Until when.
+    /// Time at which it stops signing.
     pub until: Timestamp,
 }
 
-/// A channel's filter, or why there is none to go by.
+/// A channel's filter, or the reason why it does not compile.
 #[derive(Debug, Clone)]
 pub enum ChannelFilter {
     /// It works.
     Ready(CompiledFilter),
-    /// What is stored no longer compiles. Nothing passes: what the channel must not see cannot be known.
+    /// The stored filter no longer compiles. No message passes, because the hub cannot tell which ones the filter
+    /// excludes.
     Broken(String),
 }
 
-/// What routing looks at in a message.
+/// The parts of a message that routing depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct RouteInput<'a> {
     /// Text of the message.
@@ -107,13 +107,11 @@ pub struct RouteInput<'a> {
     pub user_name: &'a str,
     /// The conversation.
     pub session_id: &'a str,
-    /// What the message is.
     pub kind: MessageKind,
-    /// When it was sent.
     pub sent_at: Timestamp,
 }
 
-/// What a channel does with a message.
+/// Decision of a channel about a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route<'a> {
     /// It takes it.
@@ -123,7 +121,7 @@ pub enum Route<'a> {
     },
     /// It does not.
     Skipped {
-        /// Why, for the trace: `disabled`, `handle`, or what the filter says.
+        /// Reason for the trace: `disabled`, `handle`, or the reason that the filter returns.
         reason: Cow<'static, str>,
     },
 }
@@ -135,7 +133,7 @@ pub enum Route<'a> {
 /// then nothing is accepted for the bot, rather than sent unsigned or not at all.
 pub async fn load(ctx: &WorkContext, bot_id: BotId) -> Result<BotChannels> {
     let (config_rev, records) = ctx.store.channels(bot_id).await?;
-    // Read after the revision: what is newer than it says is loaded again.
+    // Read after the revision: if these are newer, the rules are loaded again.
     let mut plugins: HashMap<ChannelId, Vec<Arc<Installed>>> = super::plugins::load(ctx, bot_id).await?;
     let apps = ctx.store.apps(bot_id).await?;
     let (sealer, egress) = (ctx.sealer.clone(), ctx.egress.clone());
@@ -195,8 +193,8 @@ impl ChannelRuntime {
         })
     }
 
-    /// What the channel does with a message: first the handle, which also decides what the text is, then the
-    /// filter, which sees that text.
+    /// Decides what the channel does with a message: first by the handle, which also determines the text, then by
+    /// the filter, which gets that text.
     pub fn route<'a>(&self, message: &RouteInput<'a>) -> Route<'a> {
         let skipped = |reason: &'static str| Route::Skipped { reason: reason.into() };
         if !self.enabled {
@@ -231,7 +229,7 @@ impl ChannelRuntime {
         }
     }
 
-    /// The sinks that a message it takes is delivered to, in addition to the log that clients read.
+    /// Returns the sinks that receive the channel's messages, in addition to the log that clients read.
     pub fn sinks(&self) -> impl Iterator<Item = SinkId> + use<> {
         let sinks = [(SinkId::Webhook, self.webhook.enabled), (SinkId::Ai, self.ai.enabled)];
         sinks.into_iter().filter_map(|(sink, on)| on.then_some(sink))
@@ -247,7 +245,7 @@ impl ChannelRuntime {
         &self.id_texts.1
     }
 
-    /// The webhook secret before the current one, when it still signs at `now`.
+    /// Returns the previous webhook secret if it still signs at `now`.
     pub fn old_secret_at(&self, now: Timestamp) -> Option<&SigningSecret> {
         self.webhook_old_secret.as_ref().filter(|old| now < old.until).map(|old| &old.secret)
     }

@@ -1,4 +1,4 @@
-//! The outcome of an attempt: what happens to its delivery and its channel, as rows, and their commit.
+//! Turns the outcome of an attempt into rows for its delivery and its channel, and commits them.
 
 use std::{
     collections::HashSet,
@@ -39,16 +39,16 @@ use crate::{
 /// Pause before an outcome is stored again after the store was unavailable.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
-/// What happens to a delivery after an attempt.
+/// State of a delivery after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
     /// It is over.
     Over(DeliveryState),
     /// It waits at the head of its lane.
     Hold {
-        /// As it is stored.
+        /// Due time as stored.
         due_at: Timestamp,
-        /// By the clock that the lane goes by.
+        /// Due time by the monotonic clock, which lanes use.
         until: Instant,
     },
     /// It leaves its lane and waits in the store.
@@ -60,7 +60,7 @@ pub(super) enum After {
 pub(super) struct Conclusion {
     ctx: WorkContext,
     shared_clock: Arc<SharedClock>,
-    /// Channels whose webhook took its last message: their next success is no news for the store.
+    /// Channels whose webhook accepted its last message. Their next success is not stored.
     healthy: Mutex<HashSet<ChannelId>>,
 }
 
@@ -156,8 +156,8 @@ impl Conclusion {
         (finished, after)
     }
 
-    /// Stores an outcome, as long as it takes; `false` when the node stops first. The attempt is not repeated because
-    /// the store is slow.
+    /// Stores an outcome and retries while the store is unavailable; `false` when the node stops first, or the
+    /// delivery is abandoned. The attempt is not repeated because the store is slow.
     async fn store(&self, bot: &BotWork, finished: Finished, turn: Option<Turn>) -> bool {
         let (bot_id, trace_id) = (bot.lease.bot_id, finished.trace.id);
         let status = match finished.state {
@@ -207,8 +207,8 @@ impl Conclusion {
         true
     }
 
-    /// Abandons a delivery whose outcome the store rejects because of its content. The trace shows it without what was
-    /// rejected.
+    /// Abandons a delivery whose outcome the store rejects because of its content. Its trace gets an error step
+    /// without that content.
     async fn abandon(&self, bot: &BotWork, finished: &Finished, refused: &Error) {
         let (id, fence, now, trace_id) =
             (finished.id, finished.fence, self.ctx.store.now(), finished.trace.id);
@@ -304,11 +304,11 @@ impl Conclusion {
         }
     }
 
-    /// What the channel's webhook shows of itself; `None` when that is known.
+    /// Returns what the outcome shows about the webhook's health; `None` if it shows nothing new.
     fn health(&self, channel: &ChannelRuntime, outcome: &Outcome, now: Timestamp) -> Option<SinkHealth> {
         let mut healthy = self.healthy.lock().unwrap_or_else(PoisonError::into_inner);
         let report = match outcome {
-            // What a plugin does says nothing about the receiver.
+            // These outcomes are not caused by the receiver.
             Outcome::Skipped
             | Outcome::Ignored { .. }
             | Outcome::Waits { .. }
@@ -332,8 +332,8 @@ impl Conclusion {
     }
 }
 
-/// What failed although the receiver has the message: a response hook, or a reply that cannot be sent. The delivery is
-/// done, and the trace does not say that all went well.
+/// Returns the first failure after the receiver got the message: a response hook, or a reply that cannot be sent.
+/// The delivery is done, and its trace shows the error.
 fn failed_afterwards(steps: &[Step]) -> Option<String> {
     steps.iter().filter(|step| step.status == TraceStatus::Error).find_map(|step| {
         let error = step.detail.error.as_ref()?;

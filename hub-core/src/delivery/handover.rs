@@ -1,5 +1,5 @@
-//! Gives bots away: some to a node that lacks some, all when this node stops. Each lease is given away the moment the
-//! work for its bot has ended, so that a bot is served by no node only for as long as its own work takes to end.
+//! Hands bots over: some to a node that has too few, all when this node stops. Each lease is released as soon as
+//! the work for its bot has ended, so that a bot is without a node only while its own work ends.
 
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
@@ -45,7 +45,8 @@ impl Supervisor {
         }
     }
 
-    /// Releases each lease the moment the work for its bot has ended, which was asked to end, for at most the drain time.
+    /// Releases each lease as soon as the work for its bot has ended, for at most the drain time. The tasks were
+    /// stopped before.
     pub(super) async fn drain(&self) {
         let (clock, limit) = (&self.ctx.clock, self.ctx.config.drain);
         let releases = ended(clock, self.bots.leased(), limit).for_each(|ended| self.give_up(ended));

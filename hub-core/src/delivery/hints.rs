@@ -17,7 +17,7 @@ use crate::{
     wake::Hint,
 };
 
-/// How long hints are collected: at most fifty notifications a second per node.
+/// Time for which hints are collected. It limits a node to fifty notifications per second.
 const COLLECT: Duration = Duration::from_millis(20);
 /// Hints in one notification; PostgreSQL takes less than 8,000 bytes. More are left to polling.
 const MAX_HINTS: usize = 150;
@@ -86,11 +86,11 @@ impl Hints {
         }
     }
 
-    /// Passes this node's events on, in their order. If they cannot be sent, or are more than wait, the others are
-    /// notified of that as soon as possible.
+    /// Sends this node's events to the other nodes, in order. If some cannot be sent, or the queue overflows, the
+    /// other nodes are notified of the gap as soon as possible.
     async fn send_events(self) {
         let mut events = self.ctx.node.events.outgoing();
-        // What a predecessor of this task had not sent is lost.
+        // Events that a predecessor of this task did not send are lost.
         let mut is_missing = true;
         while !self.tasks.stopping() {
             let mut batch = Batch::default();
@@ -144,7 +144,7 @@ impl Hints {
     async fn receive_until_error(&self) -> Result<()> {
         let own = self.node.to_string();
         let mut notices = self.ctx.store.notices().await?;
-        // What was sent while no connection was open.
+        // Events that were sent while no connection was open are lost.
         self.ctx.node.events.forget();
         loop {
             let text = tokio::select! {

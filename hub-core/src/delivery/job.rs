@@ -50,7 +50,8 @@ impl Job {
         self.channel_text.as_deref().unwrap_or(&self.content.text)
     }
 
-    /// What masks its secrets: the channel's, the permission to answer, and the signatures of links to files.
+    /// Returns a redactor that masks the channel's secrets, the permission to answer, and the signatures of links
+    /// to files.
     pub fn redactor(&self, channel: &ChannelRuntime) -> Redactor {
         let links: Vec<Secret> =
             self.media.iter().filter_map(|file| Some(file.url.as_ref()?.signature())).collect();
@@ -62,7 +63,7 @@ impl Job {
         Payload::new(&self.content, self.text(), (self.bot_id, self.channel_id), &self.media)
     }
 
-    /// Whose queue it waits in.
+    /// Returns the sink whose queue the delivery waits in.
     pub const fn key(&self) -> SinkKey {
         SinkKey { channel: self.channel_id, sink: self.sink }
     }

@@ -30,7 +30,7 @@ const RETRY_PAUSES: [Duration; 3] =
     [Duration::from_secs(2), Duration::from_secs(10), Duration::from_secs(60)];
 /// Files of one bot that are fetched at a time.
 const MAX_CONCURRENT_FETCHES: usize = 2;
-/// How much larger than announced a file may be, and the size that any file may have, in bytes.
+/// Bytes by which a file may exceed its announced size, and the size that any file may have.
 const SIZE_MARGIN: usize = 64 * 1024;
 const MIN_LIMIT: usize = 4 << 20;
 /// Files read in one round.
@@ -38,7 +38,7 @@ const MAX_PER_ROUND: u32 = 32;
 /// Pause after a round in which the store did not answer.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Where the network's notes on a file are sealed for.
+/// Returns the place that the network's reference to a file is sealed for.
 pub(crate) fn source_place(id: MediaId) -> String {
     format!("media.source:{id}")
 }
@@ -71,7 +71,7 @@ impl MediaFetcher {
                 () = bot.media_ready.notified() => {}
                 () = timer => {}
             }
-            // Cut in the middle when the hub stops: what was not settled is fetched again.
+            // Cancelled when the hub stops: files that were not settled are fetched again.
             next = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
@@ -86,7 +86,7 @@ impl MediaFetcher {
         }
     }
 
-    /// Fetches everything that is due; says when the next file is.
+    /// Fetches every due file. Returns the time at which the next one is due.
     async fn fetch_round(&self) -> Result<Option<Instant>> {
         loop {
             let now = self.ctx.store.now();
@@ -94,7 +94,7 @@ impl MediaFetcher {
             let (due, later): (Vec<_>, Vec<_>) =
                 open.into_iter().partition(|row| due::wait(row.due_at, now).is_zero());
             if due.is_empty() {
-                // Due times are of the database's clock; the wait is of ours.
+                // Due times are by the database's clock; the wait is by this node's clock.
                 let next = later.first().map(|row| self.ctx.clock.instant() + due::wait(row.due_at, now));
                 return Ok(next);
             }
@@ -155,7 +155,8 @@ impl MediaFetcher {
         Ok(())
     }
 
-    /// The message was deleted while its file was on the way: the sweep may have been here before the bytes.
+    /// Removes the bytes of a file whose message was deleted during the download: the sweep may have run before
+    /// they were stored.
     async fn forget_if_gone(&self, id: MediaId) -> Result<()> {
         let row = self.ctx.store.find_media(id).await?;
         if row.is_none_or(|row| row.message_id.is_none()) {

@@ -1,4 +1,4 @@
-//! Test of a channel's AI sink: one question to its model, with its settings. Nothing is stored but what it cost.
+//! Test of a channel's AI sink: one question to its model, with its settings. Only the usage is stored.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ const KEPT: Duration = Duration::from_secs(10);
 /// Most names of one bot.
 const MOST: usize = 1024;
 
-/// What was found lately.
+/// Cache of the names that were read recently.
 #[derive(Debug, Default)]
 pub(super) struct Names(Mutex<Known>);
 
@@ -24,7 +24,7 @@ struct Known {
     /// `None` for people who have no name.
     names: HashMap<String, Option<String>>,
     until: Option<Instant>,
-    /// How many remarks this process had set by then.
+    /// Number of remarks that this process had set when the names were read.
     remarks: u64,
 }
 
@@ -64,7 +64,7 @@ impl Names {
         Ok(names)
     }
 
-    /// The network gave this person a name, which the store has by now.
+    /// Removes a person from the cache after the network gave them a name, which the store has by now.
     pub(super) fn forget(&self, user: &str) {
         self.known().names.remove(user);
     }

@@ -49,7 +49,8 @@ pub(super) use turns::Turn;
 const MAX_PER_ROUND: u32 = 500;
 /// People found by one search.
 const MAX_FOUND: u32 = 500;
-/// People whose last sends are kept in memory; beyond that, those are dropped that count for no limit any more.
+/// People whose last sends are kept in memory; beyond that, people whose sends no longer count for a limit are
+/// removed.
 const MAX_REMEMBERED: usize = 4_096;
 
 /// One bot's sending.
@@ -60,7 +61,7 @@ pub(super) struct Outbox {
     bot: Arc<BotWork>,
     rules: WindowRules,
     state: Mutex<Sending>,
-    /// Someone may get a turn.
+    /// Notified when someone may get a turn.
     ready: Notify,
 }
 
@@ -69,17 +70,17 @@ struct Sending {
     turns: Turns,
     /// People who get nothing until they write again, as far as that was noticed; others are found by a search.
     silent: HashSet<String>,
-    /// When each person was last written to, within the span that bursts are counted over.
+    /// Times of the recent sends to each person, within the span over which bursts are counted.
     recent: HashMap<String, VecDeque<Instant>>,
-    /// Until when the trace of each item says that it waits for the limit on recent sends.
+    /// Time until which each item waits for the limit on recent sends, as its trace shows.
     paced: HashMap<OutboxId, Instant>,
-    /// How often the network throttled each item that waits for it.
+    /// Number of times that the network throttled each waiting item.
     throttled: HashMap<OutboxId, u32>,
     /// Ends the pause of the throttled item of each of these people.
     pauses: HashMap<String, Arc<Notify>>,
     /// Files that the network has and that wait to be sent.
     uploads: HashMap<OutboxId, CachedUpload>,
-    /// How often the upload of each item's file failed.
+    /// Number of failed uploads of each item's file.
     failures: HashMap<OutboxId, u32>,
     confirmed_before: bool,
     unconfirmed_in_a_row: u32,
@@ -97,7 +98,7 @@ enum Next {
 }
 
 impl Sending {
-    /// A person gets nothing until they write again.
+    /// Records that a person gets nothing until they write again.
     fn must_write(&mut self, person: &str) {
         if self.silent.len() < MAX_REMEMBERED {
             self.silent.insert(person.to_owned());
@@ -106,7 +107,7 @@ impl Sending {
 }
 
 impl Outbox {
-    /// Sends for a bot, which may have items from before, once it [runs](Self::run).
+    /// Creates the outbox of a bot, which may have items from before. It sends once it [runs](Self::run).
     pub(super) fn open(
         ctx: &WorkContext,
         shared_clock: &Arc<SharedClock>,
@@ -128,13 +129,13 @@ impl Outbox {
         outbox
     }
 
-    /// There may be something to be sent to anyone.
+    /// Requests a search for people who may have items to send.
     pub(super) fn search(&self) {
         self.state().turns.search();
         self.ready.notify_one();
     }
 
-    /// There may be something to be sent to these people.
+    /// Checks these people for items to send.
     pub(super) fn look_at<'p>(&self, people: impl IntoIterator<Item = &'p str>) {
         let mut state = self.state();
         for person in people {
@@ -144,7 +145,7 @@ impl Outbox {
         self.ready.notify_one();
     }
 
-    /// These people wrote: what waited for that may be sent.
+    /// Resumes sending to these people, who just wrote.
     pub(super) fn wrote<'p>(&self, people: impl IntoIterator<Item = &'p str>) {
         let mut state = self.state();
         if state.silent.is_empty() && state.pauses.is_empty() {
@@ -179,7 +180,7 @@ impl Outbox {
         }
     }
 
-    /// Gives turns to those who wait, as many as there are places.
+    /// Gives turns to people who wait, as many as there are places.
     async fn give_turns(self: &Arc<Self>) -> Result<()> {
         let (store, bot_id) = (&self.ctx.store, self.bot.lease.bot_id);
         let search = self.state().turns.begin_search();
@@ -187,7 +188,7 @@ impl Outbox {
             let people = store.people_to_write(bot_id, &after, &self.rules, store.now(), MAX_FOUND).await?;
             self.state().turns.found(&people, people.len() < MAX_FOUND as usize);
         }
-        // Before their items are read: what is read is not older than what others have sent to them.
+        // Taken before their items are read, so that the items reflect every earlier send to these people.
         let people = self.state().turns.take_next();
         if people.is_empty() {
             return Ok(());
@@ -234,7 +235,7 @@ impl Outbox {
         true
     }
 
-    /// Whether the person's next item may follow; why not is stored for `items`, or reported.
+    /// Returns whether the person's next item may follow. If not, stores the reason for `items`, or logs it.
     async fn goes_on(&self, next: Result<Next>, items: &[OpenItem]) -> bool {
         match next {
             Ok(Next::Continue) => return true,
@@ -265,7 +266,7 @@ impl Outbox {
         }
         let now = self.ctx.store.now();
         if now < read_at {
-            // The clock was set back. Of a person whose window seemed closed, the reading may lack earlier items.
+            // The clock was set back. If the person's window seemed closed, earlier items may be missing.
             self.look_at([&*item.peer]);
             return Ok(Next::Wait);
         }
@@ -277,7 +278,7 @@ impl Outbox {
             let is_over = self
                 .settle(item, now, ItemState::Expired, now, Some(reason), |s| s.attempts = item.attempts)
                 .await?;
-            // It may only seem so until its times are moved along with a step of the clock.
+            // It may only seem expired until its times are shifted by a step of the clock.
             return Ok(if is_over { Next::Continue } else { Next::Wait });
         }
         if !due::wait(item.due_at, now).is_zero() {
@@ -296,7 +297,8 @@ impl Outbox {
         }
         failpoint!("outbox.token");
         let Some(token) = self.token(item)? else { return Ok(Next::Wait) };
-        // Before anything is marked: no one sees a file that is uploaded and not sent, so this part may be repeated.
+        // Before the item is marked: no one sees a file that is uploaded and not sent, so this part may be
+        // repeated.
         let media = match self.upload_file(item, was_unknown).await? {
             Upload::NoFile => None,
             Upload::Done(media) => Some(media),
@@ -368,7 +370,7 @@ impl Outbox {
         let sealer = &self.ctx.sealer;
         let to = (self.bot.lease.bot_id, &*item.peer);
         let chosen = private::context_token(sealer, item.message_id, to, item.private.as_ref())?;
-        // The network refuses old permissions: a repeat has the person's newest one.
+        // The network refuses old permissions: a repeat uses the person's newest one.
         if chosen.is_some() && (item.attempts == 0 || item.context_token.is_none()) {
             return Ok(chosen);
         }

@@ -24,7 +24,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Who seems to have written.
+/// Sender of the generated message.
 const SENDER: &str = "ping";
 
 /// Sends a text `ping` through a channel's webhook, once, whether the sink is on or off; returns the trace, with the duration

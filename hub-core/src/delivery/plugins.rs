@@ -24,7 +24,6 @@ pub struct Installed {
     pub version_id: PluginVersionId,
     /// Its name.
     pub version: String,
-    /// What there is to run.
     pub code: Code,
     /// Its hooks, known after a run. A plugin cannot change them later.
     pub hooks: OnceLock<Hooks>,
@@ -32,7 +31,7 @@ pub struct Installed {
     pub breaker: Breaker,
 }
 
-/// What there is to run of an installed plugin.
+/// Code of an installed plugin, or the reason why it is not run.
 #[derive(Debug, Clone)]
 pub enum Code {
     /// This.
@@ -42,10 +41,10 @@ pub enum Code {
         /// Its metadata.
         manifest: Arc<Manifest>,
     },
-    /// Nothing: the version was rejected or withdrawn, or cannot be read any more; why.
+    /// Not run: the version was rejected or withdrawn, or cannot be read any more. Contains the reason.
     Stopped(String),
-    /// Nothing, as long as the hub stops it here; why. Messages are not sent without what it would have done,
-    /// unless the channel says so.
+    /// Not run while the hub has paused it here. Contains the reason. Messages are not sent without the plugin's
+    /// changes, unless the channel allows that.
     Paused(String),
 }
 

@@ -36,13 +36,13 @@ const VERIFY_DELAY: Duration = Duration::from_secs(5);
 const EXPIRED_LOGIN_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Least time between two writes to an idle bot's row.
 const NOTE_INTERVAL: Duration = Duration::from_secs(10);
-/// Empty answers that come at once, in a row, before the next poll waits: the network's hold does not work.
+/// Immediate empty answers in a row before the next poll waits: the network's hold does not work.
 const MAX_RUSHED_POLLS: u32 = 5;
 /// An answer this fast was not held.
 const MIN_HOLD: Duration = Duration::from_millis(100);
 /// Longest wait of a poll for a crowded webhook, which is fast. The bot's other channels wait with it.
 const CROWDED_WAIT: Duration = Duration::from_secs(1);
-/// How often it looks again.
+/// Interval of the checks during that wait.
 const CROWDED_INTERVAL: Duration = Duration::from_millis(5);
 /// Failed announcements are repeated with growing pauses.
 const ANNOUNCE_PAUSE: (Duration, Duration) = (Duration::from_secs(10), Duration::from_secs(600));
@@ -50,12 +50,12 @@ const ANNOUNCE_PAUSE: (Duration, Duration) = (Duration::from_secs(10), Duration:
 /// Result of one poll.
 enum Polled {
     Answer(Result<Batch, NetworkError>),
-    /// A poll is requested at once.
+    /// An immediate poll is requested.
     PollNow,
     Stopped,
 }
 
-/// What to do after one poll.
+/// Next step after one poll.
 enum Next {
     Poll,
     /// The network says that the login expired.
@@ -77,7 +77,7 @@ struct Poller {
     inbox: Arc<Inbox>,
     clock: Clock,
     random: Random,
-    /// How long a poll may still take when the node stops.
+    /// Time that a running poll has to end when the node stops.
     grace: Duration,
     cursor: String,
     errors: u32,
@@ -89,7 +89,7 @@ struct Poller {
     last_note: Option<Instant>,
     /// The failure that the bot's row shows; no answer has followed it.
     failure: Option<String>,
-    /// When the announcement is due again, and the pause after its next failure.
+    /// Due time of the next announcement, and the pause after its next failure.
     announce_at: Option<Instant>,
     announce_pause: Duration,
 }
@@ -148,7 +148,7 @@ impl Poller {
         self.bot.set_status(BotStatus::Offline, None).await;
     }
 
-    /// Polls until asked to stop, or until the login has expired; then the reason.
+    /// Polls until stopped, or until the login has expired. Returns the reason of the expiry.
     async fn poll_until_it_ends(&mut self) -> Option<String> {
         while self.bot.wait_for_lease().await {
             let next = match self.announce_when_due().await {
@@ -204,8 +204,8 @@ impl Poller {
         }
     }
 
-    /// One poll. When the hub stops it may end by itself for a while before it is cut; if only the bot is taken away
-    /// it is cut, since another node may be polling already.
+    /// Polls once. When the hub stops, the poll has the grace time to end by itself before it is cancelled. If only
+    /// the bot is released, it is cancelled at once, since another node may be polling already.
     async fn poll(&self) -> Polled {
         let poll = self.bot.connection.receive(&self.cursor);
         tokio::pin!(poll);
@@ -217,7 +217,7 @@ impl Poller {
                 if !self.bot.is_node_stopping() {
                     return Polled::Stopped;
                 }
-                // What comes in the last moment is stored like everything else.
+                // Messages that arrive in the last moment are stored like all others.
                 Box::pin(self.clock.timeout(self.grace, poll)).await.map_or(Polled::Stopped, Polled::Answer)
             }
         }
@@ -299,8 +299,8 @@ impl Poller {
         self.pause(jittered(pause, &self.random).max(asked)).await;
     }
 
-    /// After a "login expired": waits, announces, polls once with the same login. A stray refusal has been
-    /// seen, and only a second one counts.
+    /// Waits, announces and polls once with the same login after a "login expired". Single refusals occur, and only
+    /// a second one counts.
     async fn verify_login(&mut self) -> Login {
         self.bot.set_status(BotStatus::Degraded, Some(VERIFYING)).await;
         if !self.pause(VERIFY_DELAY).await {
@@ -313,8 +313,8 @@ impl Poller {
         login
     }
 
-    /// Tries an expired login once an hour; `false` when asked to stop. A new login ends this task: it
-    /// comes with a new lease.
+    /// Tries an expired login once an hour; `false` when stopped. A new login ends this task, because it comes with
+    /// a new lease.
     async fn wait_for_login(&mut self, reason: String) -> bool {
         loop {
             self.bot.set_status(BotStatus::Expired, Some(&reason)).await;
@@ -358,7 +358,7 @@ impl Poller {
         }
     }
 
-    /// Tells the network that polling begins or goes on. Only an expired login matters; any other failure is
+    /// Notifies the network that polling begins or continues. Only an expired login matters; any other failure is
     /// repeated later and polling goes on meanwhile.
     async fn announce_when_due(&mut self) -> Result<(), NetworkError> {
         let now = self.clock.instant();
@@ -409,7 +409,7 @@ impl Poller {
         }
     }
 
-    /// The status of a bot whose network answers.
+    /// Sets the status of a bot whose network answers.
     async fn answered(&self) {
         if self.hollow >= MAX_RUSHED_POLLS {
             self.bot.set_status(BotStatus::Degraded, Some(EMPTY_POLLS)).await;

@@ -22,11 +22,11 @@ const MAX_AI_IN_FLIGHT: usize = 4;
 /// The deliveries in memory.
 #[derive(Debug)]
 pub(super) struct Queue {
-    /// Apart by the kind of sink: models take minutes where webhooks take milliseconds, and neither may use up
-    /// the other's slots or memory.
+    /// One value per kind of sink: models take minutes where webhooks take milliseconds, and neither may use up the
+    /// other's slots or memory.
     webhook: Mutex<Lanes<Job>>,
     ai: Mutex<Lanes<Job>>,
-    /// A delivery may start that could not before.
+    /// Notified when a delivery may start that could not before.
     pub(super) ready: Notify,
 }
 
@@ -60,7 +60,7 @@ impl Queue {
         self.lanes(job.sink).push(job.key(), &Arc::from(lane), pace, job, not_before);
     }
 
-    /// Forgets every waiting job that `gone` names.
+    /// Removes every waiting job that `gone` matches.
     pub(super) fn forget(&self, gone: impl Fn(&Job) -> bool) {
         for sink in SinkId::ALL {
             self.lanes(sink).forget(&gone);
@@ -90,7 +90,7 @@ impl Queue {
     }
 }
 
-/// How much of a channel's sink may run.
+/// Returns the limits on running the jobs of a channel's sink.
 fn pace(channel: &ChannelRuntime, sink: SinkId) -> Pace {
     if sink == SinkId::Ai {
         return Pace { max_in_flight: MAX_AI_IN_FLIGHT, spacing: Duration::ZERO };

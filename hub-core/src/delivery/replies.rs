@@ -1,4 +1,4 @@
-//! What the sender of a message gets: the replies of sinks and plugins, as rows of the outbox.
+//! Replies of sinks and plugins to the sender of a message, as rows of the outbox.
 
 use std::collections::HashSet;
 
@@ -32,9 +32,9 @@ pub(super) struct Replies<'a> {
 }
 
 impl Replies<'_> {
-    /// Rows for what the sender gets; one reply is one row keyed by the delivery, so that a second run adds none.
-    /// Files are stored here, before the commit that sends them. If `closed` is the reason why nothing can be sent, the
-    /// replies are only added to the trace.
+    /// Builds the rows of replies; one reply is one row keyed by the delivery, so that a second run adds none.
+    /// Files are stored here, before the commit that sends them. If `closed` is the reason why nothing can be sent,
+    /// the replies are only added to the trace.
     pub(super) async fn rows(
         &self,
         replies: Vec<Reply>,
@@ -74,8 +74,8 @@ impl Replies<'_> {
         rows
     }
 
-    /// Why nothing can be sent to the group of a message: where only people who wrote can be written to, a group never
-    /// can, and a reply to it would wait until it expires.
+    /// Returns the reason if nothing can be sent to the group of a message. Where only people who wrote can be
+    /// written to, a group never can, and a reply to it would wait until it expires.
     pub(super) fn closed_group(&self, now: Timestamp) -> Option<&'static str> {
         if self.job.content.group_id.is_empty() {
             return None;
@@ -84,8 +84,8 @@ impl Replies<'_> {
         window.err().map(|_| "the chat network does not accept messages to groups")
     }
 
-    /// Replies with files of an earlier attempt: their files are not stored a second time. If the store does not
-    /// respond, they are, and the sweep of files deletes those of no message.
+    /// Returns the keys of replies with files that an earlier attempt stored; their files are not stored again. If
+    /// the store does not respond, they are, and the sweep deletes files without a message.
     async fn sent_before(&self, replies: &[Reply]) -> HashSet<String> {
         let job = self.job;
         let files = replies.iter().filter(|reply| matches!(reply.content, ReplyContent::File(_)));
@@ -96,7 +96,7 @@ impl Replies<'_> {
         self.ctx.store.known_keys(job.bot_id, &keys).await.unwrap_or_default().into_iter().collect()
     }
 
-    /// What a reply consists of: its text, its parts, and what the trace says of them; or why it cannot be sent.
+    /// Returns the text, the parts and the trace detail of a reply, or the reason why it cannot be sent.
     async fn parts(&self, content: ReplyContent) -> Result<(String, Vec<NewPart>, StepDetail), String> {
         match content {
             ReplyContent::Text(text) => {

@@ -17,9 +17,9 @@ pub enum ResponseReply {
     None,
     /// A text.
     Text(String),
-    /// A `reply` that cannot be sent; why.
+    /// A `reply` that cannot be sent, with the reason.
     Unusable(String),
-    /// A body in which no `reply` can be looked for; why.
+    /// A body in which no `reply` can be looked for, with the reason.
     Unreadable(String),
 }
 

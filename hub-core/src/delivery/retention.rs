@@ -1,4 +1,4 @@
-//! Forgetting: traces, messages, files and used-up one-time things go after their time, in small pieces.
+//! Deletes traces, messages, files and expired one-time records after their retention time, in small batches.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
 const RETENTION_INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// Most rows of each kind that one transaction visits, so that none takes long.
 const PIECE: u32 = 500;
-/// Days for which it is known what models cost.
+/// Days for which the usage of models is kept.
 const USAGE_DAYS: i64 = 400;
 
 /// Starts forgetting.
@@ -19,7 +19,7 @@ pub(super) fn start(ctx: &Context, tasks: &Tasks) {
     tasks.supervise("retention", ctx.clock.clone(), move || retain(ctx.clone(), own.clone()));
 }
 
-/// How long an authorization code is kept after it expires: presenting it again revokes its token.
+/// Time for which an authorization code is kept after it expires: presenting it again revokes its token.
 const CODE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
 async fn retain(ctx: Context, tasks: Tasks) {
@@ -42,7 +42,7 @@ async fn retain_once(ctx: &Context, tasks: &Tasks) -> Result<()> {
     forget(ctx, tasks, ages).await.map(|_| ())
 }
 
-/// What is older goes.
+/// Times before which data is deleted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ages {
     /// Traces, calls of apps, and events for apps.
@@ -51,20 +51,20 @@ pub(crate) struct Ages {
     pub messages: Timestamp,
 }
 
-/// What went.
+/// Numbers of deleted rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Forgotten {
-    /// Traces that went before their messages.
+    /// Traces deleted before their messages.
     pub traces: u64,
     /// Messages, with their deliveries and traces.
     pub messages: u64,
-    /// Entries in the log of what apps asked.
+    /// Entries in the log of apps' calls.
     pub app_calls: u64,
     /// Entries in the log of events for apps.
     pub app_events: u64,
 }
 
-/// Forgets what is too old, until there is none or the hub stops.
+/// Deletes data older than `ages` until none is left or the hub stops.
 pub(crate) async fn forget(ctx: &Context, tasks: &Tasks, ages: Ages) -> Result<Forgotten> {
     let now = ctx.store.now();
     let usage_day = now.as_days() - USAGE_DAYS;

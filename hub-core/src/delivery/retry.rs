@@ -1,4 +1,4 @@
-//! What an answer means for a delivery, and when the next attempt is due: pure functions.
+//! Verdict on a response, and the due time of the next attempt, as pure functions.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::{channels::sinks::MAX_WAIT_S, random::Random, store::due::LONGEST_WAI
 // A due time beyond `LONGEST_WAIT` counts as due at once; jitter adds a fifth.
 const _: () = assert!(MAX_WAIT_S as u64 * 6 / 5 < LONGEST_WAIT.as_secs());
 
-/// Shortest and longest wait that a receiver can ask for.
+/// Shortest and longest wait that a receiver can request.
 const RETRY_AFTER_RANGE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(24 * 3600));
 
-/// What an answer means.
+/// Meaning of a response for its delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// 2xx: delivered.
@@ -21,7 +21,7 @@ pub enum Verdict {
     Gone,
     /// Anything else, redirects included: try again.
     Retry {
-        /// What a 429 or 503 asked for, within 1 s to 24 h.
+        /// Wait that a 429 or 503 requested, within 1 s to 24 h.
         after: Option<Duration>,
     },
 }
@@ -40,7 +40,7 @@ impl Verdict {
     }
 }
 
-/// What happens after a failed attempt.
+/// Next step after a failed attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// Another attempt.
@@ -49,9 +49,9 @@ pub enum Next {
     Dead,
 }
 
-/// When to try again after `attempts_made` attempts. `schedule_s` holds the waits in seconds, one per retry;
-/// each is moved by up to 20 % either way, so that what failed together does not come back together. A wait
-/// that the receiver asked for is kept exactly, and still uses up its place in the schedule.
+/// Returns the time of the next attempt after `attempts_made` attempts. `schedule_s` holds the waits in seconds,
+/// one per retry; each is varied by up to 20 % either way, so that deliveries that failed together are not retried
+/// together. A wait that the receiver requested is kept exactly, and still uses up its place in the schedule.
 pub fn next_attempt(
     attempts_made: u32,
     schedule_s: &[u32],
@@ -74,7 +74,7 @@ fn clamp(wait: Duration) -> Duration {
     wait.clamp(RETRY_AFTER_RANGE.0, RETRY_AFTER_RANGE.1)
 }
 
-/// Reads `Retry-After`: seconds or an HTTP date. Of several the longest counts; what is neither is ignored.
+/// Reads `Retry-After`: seconds or an HTTP date. The longest of several values counts; other values are ignored.
 pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let values = headers.get_all(RETRY_AFTER).iter();
     values.filter_map(|value| wait(value.to_str().ok()?.trim(), now)).max().map(clamp)

@@ -1,4 +1,4 @@
-//! Where a message goes: which channels and apps get it, with which work, and how the traces of that begin.
+//! Routing of a message: the channels and apps that get it, their deliveries, and the first steps of the traces.
 //! Decided without I/O, from the settings as they were loaded; the [inbox](super::inbox) commits it.
 
 use std::{collections::HashMap, sync::Arc};
@@ -33,7 +33,7 @@ use crate::{
 /// Longest text kept of one message; the network's own limit is far below.
 const MAX_CONTENT: usize = 256 * 1024;
 
-/// What the store knows of the messages of a batch.
+/// Stored data that the messages of a batch refer to.
 pub(super) struct Known {
     /// Messages that are quoted, by the network's ids.
     pub quoted: HashMap<String, QuotedMessage>,
@@ -59,11 +59,11 @@ pub(super) struct Routed {
     pub content: Arc<Content>,
     /// Whether an app gets an event for it.
     pub notifies_apps: bool,
-    /// Where it was routed, whether taken or not.
+    /// Channels that the message was routed to, whether they took it or not.
     pub channels: Vec<RoutedChannel>,
 }
 
-/// A message in a channel, and what the sinks have to do about it.
+/// A message in a channel, with the deliveries to its sinks.
 pub(super) struct RoutedChannel {
     pub trace_id: TraceId,
     pub channel: Arc<ChannelRuntime>,
@@ -72,7 +72,7 @@ pub(super) struct RoutedChannel {
     pub deliveries: Vec<RoutedDelivery>,
 }
 
-/// A delivery in the making.
+/// A delivery that is not committed yet.
 pub(super) struct RoutedDelivery {
     pub id: DeliveryId,
     pub sink: SinkId,
@@ -236,7 +236,7 @@ impl Router {
         (events, traces)
     }
 
-    /// Rows for the files of a message; what is fetched is decided by whether the message is new.
+    /// Builds rows for the files of a message. The files are fetched only if the message is new.
     fn files_of(&self, message: &InboundMessage) -> Vec<NewInboundMedia> {
         let row = |file: &InboundMedia| {
             let id = self.ids.next();
@@ -321,7 +321,8 @@ impl Router {
         }
     }
 
-    /// A message that could not be read is stored and visible; its batch goes on.
+    /// Builds the trace of a message that could not be read. The message is stored and visible, and its batch
+    /// continues.
     fn quarantine_trace(&self, bot: &BotWork, message_id: MessageId, now: Timestamp) -> AcceptRoute {
         let reason = "the message could not be read; its original form is kept";
         let detail = StepDetail { reason: Some(reason.to_owned()), ..StepDetail::default() };
@@ -349,8 +350,8 @@ fn without_channel(trace: NewTrace) -> AcceptRoute {
     AcceptRoute { channel_id: ChannelId::from_u128(0), trace, taken: None }
 }
 
-/// A message as its channel's log has it, but for what is sealed; `None` if it has files, as only the store knows how
-/// far these are.
+/// Returns a message as its channel's log has it, without sealed data; `None` if it has files, whose state only the
+/// store knows.
 pub(super) fn log_row(
     content: &Content,
     message: &InboundMessage,
@@ -380,7 +381,8 @@ pub(super) fn log_row(
     })
 }
 
-/// What has to stay in order: the conversation, or nothing. A model always answers in order.
+/// Returns the lane of a delivery: the conversation, or the delivery alone where order does not matter. A model
+/// always answers in order.
 pub(super) fn lane_of(channel: &ChannelRuntime, content: &Content, sink: SinkId, id: DeliveryId) -> String {
     match (sink, channel.webhook.ordering) {
         (SinkId::Webhook, Ordering::None) => id.to_string(),
@@ -430,7 +432,7 @@ fn resolve(quote: &Quote, quoted: &HashMap<String, QuotedMessage>) -> Quote {
     quote
 }
 
-/// The word for what a message is to the hub.
+/// Maps the class of a message to its status.
 pub(super) const fn status_of(class: MessageClass) -> MessageStatus {
     match class {
         MessageClass::User => MessageStatus::Received,
@@ -441,7 +443,7 @@ pub(super) const fn status_of(class: MessageClass) -> MessageStatus {
     }
 }
 
-/// No database column of PostgreSQL takes U+0000; both store the replacement character instead.
+/// Replaces U+0000, which no column of PostgreSQL takes, with the replacement character, on both databases.
 fn clean(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }

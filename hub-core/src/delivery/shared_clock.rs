@@ -1,4 +1,4 @@
-//! The clock that all nodes of a database share, and its steps: what is stored under a time of before is moved along.
+//! The clock that all nodes of a database share, and its steps. Stored times are shifted when the clock steps.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},

@@ -53,16 +53,16 @@ pub struct Prepared<'j> {
     pub channel: Arc<ChannelRuntime>,
     /// The request, or how the attempt ends without one.
     pub request: Result<Request, Outcome>,
-    /// What hooks want sent to the sender, at once.
+    /// Replies of request hooks, to be sent at once.
     pub replies: Vec<Reply>,
-    /// Whether any of it was taken over already.
+    /// Whether request hooks replied.
     pub replied: bool,
-    /// What plugins left for their response hooks.
+    /// Values that plugins left for their response hooks.
     pub states: Vec<State>,
     pub steps: Vec<Step>,
 }
 
-/// What an attempt at the sink brought.
+/// Result of an attempt at the sink.
 #[derive(Debug)]
 pub struct Answered<'j> {
     pub job: &'j Job,
@@ -72,35 +72,35 @@ pub struct Answered<'j> {
     pub request: Option<Request>,
     /// The response, when one came.
     pub response: Option<Receipt>,
-    /// What is still to be sent to the sender.
+    /// Replies that are still to be sent to the sender.
     pub replies: Vec<Reply>,
     /// Whether a plugin replied before the request.
     pub replied: bool,
-    /// What plugins left for their response hooks.
+    /// Values that plugins left for their response hooks.
     pub states: Vec<State>,
     pub steps: Vec<Step>,
 }
 
-/// What a plugin left in `ctx.state` for its other hook.
+/// Value that a plugin left in `ctx.state` for its other hook.
 #[derive(Debug)]
 pub struct State {
     pub(super) plugin: PluginId,
     pub(super) json: Box<RawValue>,
 }
 
-/// How an attempt ended.
+/// Result of an attempt.
 #[derive(Debug)]
 pub enum Outcome {
     /// Nothing was sent, on purpose.
     Skipped,
     /// This sink does not handle the message.
     Ignored {
-        /// Why.
+        /// Reason for the trace.
         reason: &'static str,
     },
     /// An answer came.
     Answer {
-        /// What it means.
+        /// Verdict on the response.
         verdict: Verdict,
         /// One line: `status 200`.
         summary: String,
@@ -114,26 +114,26 @@ pub enum Outcome {
     },
     /// Nothing can be sent until a setting changes; the delivery is parked and no attempt is counted.
     Waits {
-        /// What is missing.
+        /// Reason for the wait.
         reason: &'static str,
-        /// When it is looked at again.
+        /// Time until the next check.
         recheck: Duration,
     },
     /// No answer came, or the request could not be made.
     Failure {
         /// One line: `timeout: …`.
         summary: String,
-        /// Whether trying again is of no use.
+        /// Whether a retry cannot succeed.
         permanent: bool,
     },
 }
 
-/// Something for the sender.
+/// A reply to the sender of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
-    /// What tells it from the delivery's other replies, and is the same when the attempt is made again.
+    /// Key that is unique among the delivery's replies, and the same when the attempt is made again.
     pub key: String,
-    /// Who replied, for the trace.
+    /// Source of the reply, for the trace.
     pub by: StepKind,
     pub content: ReplyContent,
 }
@@ -145,11 +145,11 @@ pub enum ReplyContent {
     Text(String),
     /// A file.
     File(ReplyFile),
-    /// Nothing that can be sent; why.
+    /// Cannot be sent, for this reason.
     Unsendable(&'static str),
 }
 
-/// A file that is kept once it is certain that it is sent.
+/// A file that is stored once it is certain that it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplyFile {
     /// May be empty.
@@ -159,7 +159,7 @@ pub struct ReplyFile {
 }
 
 impl Reply {
-    /// The only text of a sink.
+    /// Creates the only text reply of a sink.
     pub fn text(by: StepKind, text: String) -> Self {
         Self { key: "0".to_owned(), by, content: ReplyContent::Text(text) }
     }
@@ -169,7 +169,7 @@ impl Reply {
 #[derive(Debug)]
 pub struct Concluded {
     pub outcome: Outcome,
-    /// What the sender gets, in order.
+    /// Replies to the sender, in order.
     pub replies: Vec<Reply>,
     pub steps: Vec<Step>,
 }

@@ -1,4 +1,4 @@
-//! One node's share of the work: which bots it holds, and what runs for each of them.
+//! One node's share of the work: the bots it holds, and the tasks that run for each of them.
 //!
 //! The supervisor takes free leases on bots and renews its own; for each lease it starts a poller, an outbox, the
 //! download of files and the backlog scan, and stops them when the lease is gone. Hints only make it poll sooner.
@@ -74,7 +74,7 @@ pub struct Supervisor {
     shared_clock: Arc<SharedClock>,
     backlog: Arc<Backlog>,
     inbox: Arc<Inbox>,
-    /// How long this node's lease is valid.
+    /// Validity of this node's lease.
     validity: Arc<Watched<Validity>>,
 }
 
@@ -82,7 +82,7 @@ impl Supervisor {
     /// Starts working: takes leases, polls, delivers, sends.
     ///
     /// # Errors
-    /// What the store returns when the leases of a dead predecessor cannot be voided.
+    /// Errors of the store when its clock cannot be read, or the leases of a dead predecessor cannot be voided.
     pub async fn start(ctx: Context, tasks: Tasks) -> Result<Arc<Self>> {
         let supervisor = Self::start_work(ctx.for_work(), tasks).await?;
         let (node, tasks) = (supervisor.entry.id, &supervisor.tasks);
@@ -103,7 +103,7 @@ impl Supervisor {
     pub(super) async fn start_work(ctx: WorkContext, tasks: Tasks) -> Result<Arc<Self>> {
         ctx.store.sync_clock().await?;
         if !ctx.store.is_shared() {
-            // The hub has claimed the file: whatever leases it holds are of the dead.
+            // The hub has claimed the file: all leases in it belong to dead processes.
             ctx.store.void_leases().await?;
         }
         let (store, clock) = (&ctx.store, &ctx.clock);
@@ -152,7 +152,7 @@ impl Supervisor {
         Ok(supervisor)
     }
 
-    /// What this node works on now.
+    /// Returns the current load of this node.
     pub fn load(&self) -> Load {
         let (queued, in_flight, answered) = self.queue.counts();
         let statuses: Vec<_> = self.bots.all().iter().map(|bot| bot.known_status()).collect();
@@ -166,8 +166,9 @@ impl Supervisor {
         self.bots.is_empty() || self.validity.get().holds(&self.ctx.clock)
     }
 
-    /// Releases the leases that are left, so that another node need not wait until they expire. The tasks were asked to
-    /// stop before, and had the drain time for it: the work of most bots has ended, and their leases are released.
+    /// Releases the leases that are left, so that another node need not wait until they expire. The tasks were
+    /// stopped before and had the drain time to end: the work of most bots has ended, and their leases are
+    /// released.
     pub async fn stop(&self) {
         let store = &self.ctx.store;
         let release = async {
@@ -281,7 +282,7 @@ impl Supervisor {
         Ok(extended)
     }
 
-    /// Stops the work for bots that are not held any more; the lease over the others is valid for so long.
+    /// Stops the work for bots that are not held any more, and sets the validity of the lease over the others.
     fn keep(&self, held: &[Lease], validity: Validity) {
         let fences: HashMap<BotId, i64> = held.iter().map(|lease| (lease.bot_id, lease.fence)).collect();
         for bot in self.bots.remove(|bot| fences.get(&bot.lease.bot_id) != Some(&bot.lease.fence)) {
@@ -318,7 +319,7 @@ impl Supervisor {
         let Some(work) = work else { return Ok(()) };
         let network = self.ctx.networks.get(&work.network).cloned();
         let network = network.ok_or_else(|| Error::internal(format!("no network {}", work.network)))?;
-        // What was stored under a clock that is ahead of ours stays before what follows.
+        // New ids sort after the stored ones, even if those were created under a clock that is ahead of ours.
         if let Some(id) = work.last_message_id {
             self.ctx.ids.advance_past(id);
         }
@@ -329,7 +330,7 @@ impl Supervisor {
         let bot = Arc::new(bot);
         self.bots.insert(&bot);
         let outbox = Outbox::open(&self.ctx, &self.shared_clock, &bot, work.has_items);
-        // Most bots have no work, and a node may take thousands over at once: what has none is not asked again.
+        // Most bots have no work, and a node may take thousands over at once: bots without work are not scanned.
         if work.last_delivery_id.is_some() {
             self.backlog.scan(&bot).await;
         }
@@ -345,7 +346,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// There may be something to be sent for a bot.
+    /// Lets the outbox of a bot search for items to send.
     fn search_outbox(&self, bot: BotId) {
         if let Some(outbox) = self.bots.get(bot).and_then(|bot| bot.outbox()) {
             outbox.search();

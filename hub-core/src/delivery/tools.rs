@@ -1,8 +1,8 @@
 //! Calls of apps' tools for models: the app gets a command, signed like any event, and its reply is the result for
 //! the model. A call is in the app's log of events once it has ended.
 //!
-//! A call that is made again is the same event for the app. Where the log holds its whole answer, the app is not
-//! asked again: the model failed, or the hub did, after the tool had done its work.
+//! A call that is made again is the same event for the app. If the log holds its whole answer, the app is not
+//! called again: the model or the hub failed after the tool had done its work.
 
 use std::time::Duration;
 
@@ -24,10 +24,10 @@ use crate::{
     time::{Stopwatch, Timestamp},
 };
 
-/// How long a tool may take: longer than an app has for an event, since it may have to ask others, and within the
-/// time that an answer has.
+/// Timeout of a tool: longer than the timeout of an event, since the app may have to call other services, and
+/// within the time limit of an answer.
 const CALL_TIMEOUT: Duration = Duration::from_secs(20);
-/// What the model learns of a fault of the hub itself; the log knows more.
+/// Message to the model after a fault of the hub itself; the log has the details.
 const FAULT: &str = "the hub could not call the tool";
 
 /// The tools of the apps on a bot.
@@ -37,7 +37,7 @@ pub(crate) struct AppTools {
 }
 
 impl AppTools {
-    /// Those of this hub. The context must not hold them already: they would keep each other.
+    /// Creates the tools of this hub. The context must not hold them already: the two would keep each other alive.
     pub(crate) fn new(ctx: Context) -> Self {
         Self { ctx }
     }
@@ -46,7 +46,7 @@ impl AppTools {
         self.ctx.store.read().await?.installations().toolboxes(scope.bot_id).await
     }
 
-    /// The tool that is called, with what it is called with.
+    /// Finds the called tool and validates its arguments.
     async fn question(&self, scope: &ToolScope, call: &ToolCall) -> Result<Question, Refusal> {
         // Once more: the app may have been taken off since it was offered.
         let apps = self.toolboxes(scope).await?;
@@ -63,7 +63,7 @@ impl AppTools {
         Ok(Question::new(scope, of, &tool.name, &arguments, self.ctx.store.now()))
     }
 
-    /// What the log holds of the same call, if all of it.
+    /// Returns the logged answer of the same call, if the log holds all of it.
     async fn answered_before(&self, id: AppEventId) -> Result<Option<String>> {
         let attempt = self.ctx.store.read().await?.app_events().find(id).await?;
         let done = attempt.filter(|attempt| attempt.state == AppEventState::Delivered);
@@ -102,7 +102,7 @@ impl AppTools {
         Err(Refusal(refusal))
     }
 
-    /// What the model learns of an answer. A file that came with it goes to the person who asked.
+    /// Returns the result for the model. A file in the answer is sent to the person.
     async fn result(
         &self,
         question: &Question,
@@ -160,7 +160,7 @@ impl From<Error> for Refusal {
     }
 }
 
-/// One call: as the log has it, and as the app is asked.
+/// One call, as the event in the log and as the request to the app.
 struct Question {
     event: NewAppEvent,
     due: DueEvent,
@@ -209,7 +209,7 @@ impl Question {
     }
 }
 
-/// The entry of a call in the log. One that is dropped before it is stored reports that the caller had gone.
+/// The log entry of a call. If it is dropped before it is stored, it is stored with a timeout error.
 struct Note<'a> {
     ctx: &'a Context,
     event: Option<NewAppEvent>,
@@ -237,7 +237,7 @@ impl<'a> Note<'a> {
         self.event.take().map(|event| (event, attempt))
     }
 
-    /// Stores it before the answer is used: only then is the app not asked again.
+    /// Stores the entry before the answer is used, so that the app is not called again.
     async fn store(mut self) -> Result<()> {
         let Some((event, attempt)) = self.entry() else { return Ok(()) };
         let write = self

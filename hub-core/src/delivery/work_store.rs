@@ -56,9 +56,9 @@ pub trait WorkStore: FileStore {
 
     async fn void_leases(&self) -> Result<()>;
     async fn release_leases(&self, node: NodeId) -> Result<()>;
-    /// Gives leases back, as if their holder had died.
+    /// Releases leases as if their holder had died.
     async fn give_up_leases(&self, leases: Vec<Lease>) -> Result<()>;
-    /// Notifies other nodes that this one gave leases back: they need not wait for their next poll.
+    /// Notifies other nodes that this one released leases: they need not wait for their next poll.
     async fn announce_release(&self, node: NodeId);
     /// Gives bots to another node, or to none if that one is dead. May be repeated.
     async fn hand_over(&self, leases: Vec<Lease>, to: NodeId) -> Result<()>;
@@ -79,7 +79,7 @@ pub trait WorkStore: FileStore {
 
     /// The revision of a bot's settings and its channels, oldest first.
     async fn channels(&self, bot_id: BotId) -> Result<(i64, Vec<ChannelRecord>)>;
-    /// What is installed in a bot's channels, in the order of each channel, and the sources of its versions.
+    /// Plugins installed in a bot's channels, in the order of each channel, and the sources of their versions.
     async fn plugins(&self, bot_id: BotId) -> Result<(Vec<InstalledRow>, Vec<(PluginVersionId, String)>)>;
     /// Stops a plugin in a channel; `false` when it is stopped already, or another version of it runs there.
     async fn pause_plugin(
@@ -103,7 +103,7 @@ pub trait WorkStore: FileStore {
     async fn note_answers(&self, answers: Vec<Answered>) -> Result<()>;
 
     async fn quoted(&self, bot_id: BotId, network_ids: &[&str]) -> Result<HashMap<String, QuotedMessage>>;
-    /// What people are called whose messages have no name.
+    /// Names of people whose messages have no name.
     async fn names(&self, bot_id: BotId, users: &[&str]) -> Result<HashMap<String, String>>;
     async fn accept(&self, batch: Accept) -> Result<Accepted>;
 
@@ -121,7 +121,7 @@ pub trait WorkStore: FileStore {
     ) -> Result<Vec<Result<JobRow>>>;
     async fn claim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<HashSet<DeliveryId>>;
     async fn disclaim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<()>;
-    /// Stores the outcome of an attempt; what the first of its replies is to be sent with at once, if that is so.
+    /// Stores the outcome of an attempt. Returns a permit if the first of its replies may be sent at once.
     async fn finish(&self, finished: Arc<Finished>) -> Result<Option<Permit>>;
     async fn abandon(
         &self,
@@ -134,12 +134,12 @@ pub trait WorkStore: FileStore {
 
     async fn ai_config(&self) -> Result<Option<AiConfigRow>>;
     async fn conversation(&self, query: &ConversationQuery) -> Result<Conversation>;
-    /// Which of these keys belong to messages that are in the outbox, or were.
+    /// Returns the keys that belong to messages that are, or were, in the outbox.
     async fn known_keys(&self, bot_id: BotId, keys: &[String]) -> Result<Vec<String>>;
     /// Puts replies into the outbox before the attempt that made them has ended; `false` when the lease is gone.
     async fn reply(&self, lease: &Lease, replies: Vec<NewOutbound>) -> Result<bool>;
 
-    /// People who have items that something can be done about now.
+    /// People who have items that can be processed now.
     async fn people_to_write(
         &self,
         bot_id: BotId,

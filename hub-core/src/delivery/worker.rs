@@ -32,16 +32,16 @@ use crate::{
     time::{Instant, Timestamp},
 };
 
-/// How long a lane is stopped after a violated invariant; the next start tries again.
+/// Time for which a lane is stopped after a violated invariant; the next start tries again.
 const VIOLATION_PAUSE: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Pause before a delivery is attempted again after the hub itself failed.
 const PANIC_PAUSE: Duration = Duration::from_secs(1);
 
-/// Where a delivery is after an attempt.
+/// Position of a delivery after an attempt.
 enum Attempted {
     /// The delivery waits at the head of its lane.
     Held(Instant),
-    /// The delivery waits there for the files of its message, until then at the latest.
+    /// The delivery waits at the head of its lane for the files of its message, until then at the latest.
     Waits(Instant),
     /// The sink accepted it, and more of the channel may be loaded.
     Delivered(Arc<BotWork>),
@@ -61,7 +61,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts jobs as long as there are slots; ends when asked to, after everything in flight has ended.
+    /// Starts jobs as long as there are slots, until the tasks stop.
     pub(super) async fn work(self: Arc<Self>) {
         let stop = self.tasks.stop_token().clone();
         loop {
@@ -86,7 +86,7 @@ impl Worker {
         }
     }
 
-    /// Starts what may run now; says when more may.
+    /// Starts every job that may run now. Returns the time at which more may run.
     fn start_jobs(self: &Arc<Self>) -> Option<Instant> {
         SinkId::ALL.into_iter().filter_map(|sink| self.start_jobs_of(sink)).min()
     }
@@ -216,8 +216,8 @@ impl Worker {
         }
     }
 
-    /// Sends what request hooks replied without waiting for the receiver. What cannot be stored now is stored with
-    /// the outcome, under the same keys.
+    /// Sends the replies of request hooks without waiting for the receiver. Replies that cannot be stored now are
+    /// stored with the outcome, under the same keys.
     async fn reply_at_once(
         &self,
         bot: &BotWork,
@@ -284,7 +284,7 @@ fn off(sink: SinkId, now: Timestamp) -> Concluded {
     Concluded { outcome: Outcome::Failure { summary, permanent: true }, replies: Vec::new(), steps }
 }
 
-/// An attempt in which the hub itself failed: it counts, so that what always fails ends.
+/// Concludes an attempt in which the hub itself failed. It counts, so that a delivery that always fails ends.
 fn panicked(sink: SinkId, started: Timestamp) -> Concluded {
     Concluded {
         outcome: Outcome::Failure { summary: "internal error".to_owned(), permanent: false },
@@ -301,7 +301,8 @@ struct SlotGuard<'q> {
 }
 
 impl SlotGuard<'_> {
-    /// Another delivery may have the slot. Only the lane waits for the commit of the outcome; whether one waits there.
+    /// Gives the slot to another delivery; only the lane waits for the commit of the outcome. Returns whether
+    /// another delivery waits in the lane.
     fn answered(&mut self) -> bool {
         let Some(slot) = &mut self.slot else { return false };
         let is_followed = self.queue.lanes(self.sink).answer(slot);

@@ -1,5 +1,5 @@
-//! A hub to look at: one simulated bot, two people, one channel, and a receiver that checks signatures. The
-//! server seeds it in development, `hub-cli demo` runs it in one process.
+//! A demo hub: one simulated bot, two people, one channel, and a receiver that checks signatures. The server seeds
+//! it in development, `hub-cli demo` runs it in one process.
 
 mod mock;
 mod names;
@@ -21,7 +21,7 @@ pub use stage::{DemoListener, connector, connector_with};
 
 /// The host under which the receiver is called inside the process.
 pub const RECEIVER_HOST: &str = "receiver.local";
-/// Where the demo's channel posts to.
+/// URL of the webhook of the demo's channel.
 pub const RECEIVER_URL: &str = "http://receiver.local/hook";
 /// Name of the demo's bot and of its channel.
 pub const NAME: &str = "demo";

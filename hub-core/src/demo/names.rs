@@ -10,12 +10,12 @@ use crate::{
     network::sim::Simulator,
 };
 
-/// The id of a simulated person: `Ada` is `ada@im.wechat`; what looks like an id stays as it is.
+/// The id of a simulated person: `Ada` is `ada@im.wechat`; a name that looks like an id stays as it is.
 pub fn person_id(name: &str) -> String {
     if name.contains('@') { name.to_owned() } else { format!("{}@im.wechat", name.trim().to_lowercase()) }
 }
 
-/// The first words of the demo's two people to its bot.
+/// Sends the first messages of the demo's two people to its bot.
 ///
 /// # Errors
 /// `NOT_FOUND` when the simulator does not know the bot.
@@ -26,11 +26,11 @@ pub fn greet(simulator: &Simulator, demo: &Demo) -> Result<()> {
     Ok(())
 }
 
-/// Gives the demo's two people their names as soon as the hub knows them: the network tells none. Waits for
-/// their first messages at most ten seconds.
+/// Gives the demo's two people their names as soon as the hub knows them, because the network reports none. Waits
+/// for their first messages at most ten seconds.
 ///
 /// # Errors
-/// What the store says.
+/// Errors of the store.
 pub async fn name_contacts(hub: &Hub, demo: &Demo) -> Result<()> {
     let clock = &hub.context().clock;
     let until = clock.instant() + Duration::from_secs(10);

@@ -63,8 +63,8 @@ impl Playground {
         self.simulator.say(&wx_id, from.map(person_id).as_deref(), text).map_err(of_person)
     }
 
-    /// Does what the phone of a person does with the code of a login: scans and confirms. A new person unless `from`
-    /// is the name or the id of one. The login continues with its next confirm.
+    /// Scans and confirms the code of a login, as the phone of a person does. The person is new unless `from` is
+    /// the name or the id of one. The login continues with its next confirm.
     ///
     /// # Errors
     /// `NOT_FOUND` unless the login is the caller's and on the simulated network; `CONFLICT` when it no longer waits for
@@ -79,7 +79,8 @@ impl Playground {
         Ok(())
     }
 
-    /// What a bot sent on the simulated network, oldest first, at most the newest [`MAX_SHOWN`].
+    /// Returns the messages that a bot sent on the simulated network, oldest first, at most the newest
+    /// [`MAX_SHOWN`].
     ///
     /// # Errors
     /// `NOT_FOUND` unless the bot is the caller's and on the simulated network.

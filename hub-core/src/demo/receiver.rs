@@ -28,7 +28,7 @@ const MAX_REMEMBERED: usize = 50;
 const MAX_BODY: usize = 1 << 20;
 /// Characters of a message that are remembered.
 const MAX_CONTENT: usize = 500;
-/// How long a hanging receiver holds a request: beyond the longest timeout of a webhook.
+/// Time for which a hanging receiver holds a request: longer than the longest timeout of a webhook.
 const HANG: Duration = Duration::from_secs(40);
 
 words! {
@@ -93,7 +93,7 @@ pub struct DemoReceiver {
 struct State {
     secret: Option<Secret>,
     behaviour: Behaviour,
-    /// Requests until it behaves again; `None` for ever.
+    /// Requests until it responds normally again; `None` for no limit.
     left: Option<u32>,
     received: VecDeque<Received>,
 }
@@ -104,19 +104,20 @@ impl DemoReceiver {
         Self { clock, state: Arc::default() }
     }
 
-    /// The secret to check with.
+    /// Sets the secret of the checks.
     pub fn set_secret(&self, secret: Secret) {
         self.state().secret = Some(secret);
     }
 
-    /// Behaves otherwise, for so many requests or until told again.
+    /// Changes the behaviour, for `times` requests or until the next change.
     pub fn behave(&self, behaviour: Behaviour, times: Option<u32>) {
         let mut state = self.state();
         state.behaviour = behaviour;
         state.left = times;
     }
 
-    /// What it does with the next request, and for how many more; `None` until the next change.
+    /// Returns the behaviour for the next request, and the number of requests that it lasts; `None` until the next
+    /// change.
     pub fn behaviour(&self) -> (Behaviour, Option<u32>) {
         let state = self.state();
         match state.left {
@@ -134,7 +135,7 @@ impl DemoReceiver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Judges a delivery and says what to do with it.
+    /// Checks and records a delivery. Returns it with the behaviour for it.
     fn receive(&self, request: &Request<Bytes>) -> Received {
         let now = self.clock.now();
         let mut state = self.state();

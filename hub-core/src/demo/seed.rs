@@ -37,7 +37,7 @@ pub struct Demo {
 /// admin, or to a user who cannot sign in until there is one. `None` if it was deleted: it is not created again.
 ///
 /// # Errors
-/// What binding and storing say.
+/// Errors of binding and of the store.
 pub async fn seed(hub: &Hub, simulator: &Simulator, receiver: &DemoReceiver) -> Result<Option<Demo>> {
     let known = hub.context().store.read().await?.demo().bot().await?;
     let (bot, channel) = if let Some(id) = known {
@@ -65,7 +65,7 @@ pub async fn seed(hub: &Hub, simulator: &Simulator, receiver: &DemoReceiver) -> 
 /// accounts when the process ends, the store does not. Returns how many; at most 200.
 ///
 /// # Errors
-/// What binding and storing say.
+/// Errors of binding and of the store.
 pub async fn renew_logins(hub: &Hub, simulator: &Simulator) -> Result<usize> {
     let bots = {
         let page = PageRequest::parse(&Bots::bot_list(&Actor::Operator), Some(MAX_LIMIT), None)?;

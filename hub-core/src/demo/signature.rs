@@ -1,5 +1,5 @@
-//! What a receiver has to check, written from the specification alone: it shares no code with the side that signs, so
-//! that a mistake in one of the two shows (Standard Webhooks).
+//! Checks of a receiver, written from the specification alone (Standard Webhooks). They share no code with the side
+//! that signs, so that a mistake in one of the two is found.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{secret::Secret, time::Timestamp};
 /// A signature this far from now is a replay.
 const TOLERANCE: Duration = Duration::from_secs(300);
 
-/// What a receiver thinks of a request.
+/// Result of a receiver's check of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// Whether the request is what the hub signed.

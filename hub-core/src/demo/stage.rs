@@ -1,4 +1,4 @@
-//! How the parts of the demo reach each other.
+//! Connections between the parts of the demo.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -45,14 +45,14 @@ pub fn connector_with(
 }
 
 impl DemoListener {
-    /// What the users of the hub reach of it.
+    /// Returns the parts that the users of the hub can use.
     pub fn playground(&self) -> Playground {
         Playground { simulator: self.simulator.clone(), receiver: self.receiver.clone() }
     }
 }
 
-/// What a development server shows on its second port: the simulator, under `/receiver/` the receiver, and under
-/// `/mock/` the place to develop apps.
+/// The second port of a development server: the simulator, the receiver under `/receiver/`, and the test bed for
+/// apps under `/mock/`.
 #[derive(Debug, Clone)]
 pub struct DemoListener {
     /// The simulator.
@@ -62,7 +62,7 @@ pub struct DemoListener {
     /// The hub whose bots live in this simulator. A reset forgets their accounts like everything else, and then they
     /// are bound again as after a restart, so that the demo works after a reset.
     pub hub: Option<Hub>,
-    /// The place to develop apps, in development.
+    /// The test bed for apps, in development.
     pub mock: Option<AppMock>,
 }
 

@@ -1,7 +1,7 @@
-//! How much work an expression can be, worked out from its tree alone: an upper bound over all messages.
+//! Upper bound on the work of an expression over all messages, computed from its tree alone.
 //!
-//! Sizes and work are counted in KiB that are looked at or copied. A list of `n` entries is at least `n` large,
-//! so a size bounds a length too.
+//! Sizes and work are counted in KiB that are read or copied. A list of `n` entries is at least `n` large, so a
+//! size bounds a length too.
 
 use cel::common::ast::{ComprehensionExpr, Expr, LiteralValue};
 
@@ -23,7 +23,7 @@ const VARIABLES: [(&str, u64); 9] = [
     ("channel_id", 1),
 ];
 
-/// What may be called and gives something no larger than a number.
+/// Allowed functions whose result is no larger than a number.
 const SMALL: [&str; 19] = [
     "_==_",
     "_!=_",
@@ -45,10 +45,10 @@ const SMALL: [&str; 19] = [
     "startsWith",
     "endsWith",
 ];
-/// What may be called and gives something no larger than its arguments together.
+/// Allowed functions whose result is no larger than their arguments together.
 const LARGE: [&str; 7] = ["_?_:_", "_+_", "_*_", "_[_]", "string", "int", "double"];
 
-/// Bounds of one node: the work to evaluate it, and what its value can be.
+/// Bounds of one node: the work to evaluate it, and the size of its value.
 #[derive(Clone, Copy)]
 struct Bounds {
     cost: u64,
@@ -66,7 +66,7 @@ struct Scope<'a> {
     outer: Option<&'a Self>,
 }
 
-/// Refuses an expression that is too deep, costs too much or names what does not exist.
+/// Refuses an expression that is too deep, costs too much or uses an unknown name.
 pub(crate) fn check(expression: &Expr) -> Result<(), String> {
     let bounds = measure(expression, None, MAX_DEPTH)?;
     if bounds.cost > MAX_COST { Err("can take too long for large messages".to_owned()) } else { Ok(()) }
@@ -108,7 +108,7 @@ fn measure(node: &Expr, scope: Option<&Scope<'_>>, levels: usize) -> Result<Boun
     }
 }
 
-/// Several nodes as one list.
+/// Measures several nodes as one list.
 fn collect<'a>(
     nodes: impl Iterator<Item = &'a Expr>,
     scope: Option<&Scope<'_>>,
@@ -125,7 +125,7 @@ fn collect<'a>(
     Ok(sum)
 }
 
-/// What a macro becomes: a value is carried through all entries of a list.
+/// Measures the loop of a macro, which carries a value through all entries of a list.
 fn measure_loop(
     comprehension: &ComprehensionExpr,
     scope: Option<&Scope<'_>>,
@@ -136,7 +136,7 @@ fn measure_loop(
     let entry = Scope { name: &comprehension.iter_var, size: range.entry, outer: scope };
     let second_name = comprehension.iter_var2.as_deref().unwrap_or(&comprehension.iter_var);
     let second = Scope { name: second_name, size: range.entry, outer: Some(&entry) };
-    // What one step adds is measured with nothing carried; what is carried is copied by every step.
+    // The growth per step is measured with an empty carried value; the carried value is copied by every step.
     let carried = Scope { name: &comprehension.accu_var, size: 0, outer: Some(&second) };
     let condition = measure(&comprehension.loop_cond.expr, Some(&carried), levels)?;
     let step = measure(&comprehension.loop_step.expr, Some(&carried), levels)?;

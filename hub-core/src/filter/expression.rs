@@ -34,7 +34,7 @@ const MAX_ERROR: usize = 200;
 
 static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
 
-/// What expressions are tried on before they are accepted.
+/// Message that expressions are tried on before they are accepted.
 const SAMPLE: FilterInput<'static> = FilterInput {
     content: "hello",
     user_id: "user",
@@ -94,7 +94,7 @@ impl Expression {
     /// Whether the expression is true for a message.
     ///
     /// # Errors
-    /// Why it could not be evaluated, in at most 200 characters.
+    /// The reason why it could not be evaluated, in at most 200 characters.
     pub fn matches(&self, input: &FilterInput<'_>) -> Result<bool, String> {
         // The crate has code paths that panic; none is known to be reachable.
         match catch_unwind(AssertUnwindSafe(|| self.evaluate(input))) {

@@ -1,4 +1,4 @@
-//! Which messages a channel takes.
+//! Filters of channels on messages.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -65,7 +65,7 @@ pub struct Filter {
     pub expression: Option<String>,
 }
 
-/// What a filter looks at; in expressions by the names of the webhook's payload.
+/// Fields of a message that a filter checks; expressions use the names of the webhook's payload.
 #[derive(Debug, Clone, Copy)]
 pub struct FilterInput<'a> {
     /// `content`.
@@ -86,7 +86,7 @@ pub struct FilterInput<'a> {
     pub channel_id: &'a str,
 }
 
-/// What a filter decided.
+/// Decision of a filter about a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// Whether the channel takes the message.
@@ -180,7 +180,7 @@ impl Compiled {
             let content = fold(input.content);
             self.keywords.iter().any(|word| content.contains(word.as_str()))
         };
-        // `None` for an empty list, which has no say.
+        // `None` for an empty list, which is ignored.
         let lists = [
             (
                 "sender",
@@ -203,7 +203,7 @@ impl fmt::Debug for CompiledFilter {
     }
 }
 
-/// Compatibility forms (full width, ligatures) and case are the same to a person who searches.
+/// Folds compatibility forms (full width, ligatures) and case, which are the same to a person who searches.
 fn fold(text: &str) -> String {
     text.nfkc().flat_map(char::to_lowercase).collect()
 }

@@ -164,8 +164,8 @@ fn expensive_expressions_are_refused() {
     }
 }
 
-/// What is accepted runs on a small stack, and what would overflow even a large one is refused: an overflow
-/// would end the process.
+/// Accepted expressions run on a small stack, and expressions that would overflow even a large one are refused: an
+/// overflow would end the process.
 #[test]
 fn deep_expressions_are_refused_before_they_hurt() {
     let shapes: [fn(usize) -> String; 8] = [

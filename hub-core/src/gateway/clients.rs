@@ -1,4 +1,4 @@
-//! The programs that are logged in to a channel: their tokens, and what their owner sees of them.
+//! Programs that are logged in to a channel: their tokens, and the list for their owner.
 
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ use crate::{
     time::Timestamp,
 };
 
-/// How exactly the last request of a client is stored.
+/// Precision of the stored time of a client's last request.
 const TOUCH_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A program that is logged in.
 #[derive(Clone)]
 pub struct Program {
-    /// What it may do.
+    /// Actor of its requests.
     pub(super) client: ChannelActor,
     /// Its id.
     pub(super) id: IlinkClientId,

@@ -38,7 +38,7 @@ pub(super) struct Code {
     pub user_agent: String,
 }
 
-/// Part of a link: address and name of the program, and when it asked, in Unix milliseconds.
+/// Part of a link: address and name of the program, and time of its request, in Unix milliseconds.
 #[derive(Serialize, Deserialize)]
 struct Asker(String, String, i64);
 

@@ -28,9 +28,9 @@ use crate::{
     time::Timestamp,
 };
 
-/// How long an upload is permitted.
+/// Time for which an upload is permitted.
 const PERMIT_LIFE: Duration = Duration::from_secs(15 * 60);
-/// What permits are sealed for.
+/// Place that permits are sealed for.
 const PERMIT_PLACE: &str = "upload of an iLink client";
 
 /// A permitted upload; sealed in the reference that the program uploads to. It is used once there is a file with its id.
@@ -61,7 +61,7 @@ impl Program {
         Key::from_bytes(key)
     }
 
-    /// `<client>.<file>.<hash>`; the hash covers what it permits.
+    /// Builds the reference `<client>.<file>.<hash>`. The hash also covers the purpose and the receiver.
     fn reference(&self, what: &str, id: MediaId, to: &str) -> String {
         let name = format!("{}.{id}", self.id);
         let mark = stamp::mark(&self.key, &[what.as_bytes(), name.as_bytes(), to.as_bytes()]);
@@ -235,7 +235,7 @@ fn file_of(reference: &str) -> Option<MediaId> {
     reference.split('.').nth(1)?.parse().ok()
 }
 
-/// What an upload of this type permits to send.
+/// Returns the purpose of a reference to an upload of this type.
 fn media_type(number: u64) -> String {
     format!("upload {number}")
 }

@@ -39,9 +39,9 @@ use crate::{
 const COLLECT: Duration = Duration::from_secs(60);
 /// Logins that users have opened.
 const MAX_LOGINS: u32 = 1_000;
-/// How long a request for the status is held.
+/// Time for which a request for the status is held.
 const HOLD: Duration = Duration::from_secs(25);
-/// How often the store is read for a change.
+/// Interval of the reads of the store for a change.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A login of a program that waits for a user.
@@ -135,7 +135,8 @@ impl Gateway<'_> {
         token_of_bytes(TokenKind::IlinkClient, bytes)
     }
 
-    /// Opens a login as a signed-in user: which program asks. The program sees that its code was opened.
+    /// Opens a login as a signed-in user, and returns the program that requests it. The program sees that its code
+    /// was opened.
     ///
     /// # Errors
     /// `NOT_FOUND` for a login that is unknown, over or confirmed; `FORBIDDEN` unless the caller is a user;

@@ -48,14 +48,14 @@ pub struct Gateway<'h> {
     ctx: &'h Context,
 }
 
-/// A request of the protocol with what its server knows of it.
+/// A request of the protocol, with the server's data about it.
 #[derive(Debug)]
 pub struct GatewayCall {
     /// The request. Its path begins with `/ilink/` or `/c2c/`.
     pub request: Request<Bytes>,
     /// The program, as [`Gateway::authenticate`] returned it.
     pub program: Option<Program>,
-    /// Who connects.
+    /// Client that sent the request.
     pub client: ClientInfo,
     /// Ends long polls early.
     pub stop: CancellationToken,

@@ -15,7 +15,7 @@ use crate::{
     store::{log::LogRow, media::MediaRow},
 };
 
-/// What the messages of a response refer to.
+/// Data that the messages of a response refer to.
 pub(super) struct Rendering<'a> {
     pub ctx: &'a Context,
     pub program: &'a Program,

@@ -1,4 +1,4 @@
-//! What programs send: messages, and typing indicators.
+//! Messages and typing indicators from programs.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::{
     secret::TokenHash,
 };
 
-/// How long a typing ticket is valid.
+/// Lifetime of a typing ticket.
 const TICKET_LIFE: Duration = Duration::from_secs(600);
 /// Messages with a person among which one that the program quotes is looked for.
 const RECENT_MESSAGES: u32 = 50;
@@ -23,7 +23,7 @@ const RECENT_MESSAGES: u32 = 50;
 const GENERATING: u64 = 1;
 
 impl Gateway<'_> {
-    /// Accepts a message into the outbox. A repeated `client_id` has the first response again.
+    /// Accepts a message into the outbox. A repeated `client_id` gets the first response again.
     pub(super) async fn send(&self, program: &Program, send: &SendRequest<'_>) -> Answer {
         let failed = |error: Error| refusal(&error);
         if !self.knows(program, send.to).await.map_err(failed)? {

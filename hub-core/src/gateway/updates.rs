@@ -26,8 +26,8 @@ use crate::{
     store::{log::LogRow, media::MediaRow, traces::TraceUpdate},
 };
 
-/// How long a poll without messages is held. Clients give up after what is announced, so that they do not lose a
-/// response that is on its way.
+/// Hold time of a poll without messages. Clients give up only after the longer announced time, so that they do not
+/// lose a response in transit.
 const HOLD: Duration = Duration::from_secs(30);
 /// The announced time in milliseconds.
 const ANNOUNCED_HOLD_MS: u64 = 35_000;
@@ -36,7 +36,7 @@ const BATCH: u32 = 50;
 /// Characters of text and items of one response; the message that exceeds this is the last.
 const BATCH_CHARS: i64 = 256 * 1024;
 
-/// What a poll found in the log.
+/// Messages that a poll found in the log.
 struct Page {
     /// Messages of people.
     messages: Vec<Value>,
@@ -47,9 +47,9 @@ struct Page {
 }
 
 impl Gateway<'_> {
-    /// Waits for what follows a cursor, which acknowledges everything before it; without a cursor, and with one that was
-    /// not issued to this program, for what the program has not acknowledged. Programs keep their cursor when they log in
-    /// again or move to another hub, and none of them drops it when it is refused.
+    /// Waits for messages after a cursor, which acknowledges everything before it. Without a cursor, and with one
+    /// that was not issued to this program, waits for messages that the program has not acknowledged. Programs keep
+    /// their cursor when they log in again or move to another hub, and none of them drops it when it is refused.
     pub(super) async fn updates(&self, program: &Program, cursor: &str, stop: &CancellationToken) -> Answer {
         let position = position_of(program, cursor).unwrap_or(program.acked);
         let busy = |error: Error| match error.code() {
@@ -85,7 +85,7 @@ impl Gateway<'_> {
         }
     }
 
-    /// What follows a position in the log.
+    /// Reads the messages after a position in the log.
     async fn read_page(&self, program: &Program, position: i64, newest: i64) -> Result<Page> {
         let (channel, bot) = (program.client.channel_id, program.client.bot_id);
         let mut read = self.ctx.store.read().await?;
@@ -117,7 +117,7 @@ impl Gateway<'_> {
         Ok(Page { messages: messages.collect::<Result<_>>()?, new, position })
     }
 
-    /// Stores how far a program is, and notes in the traces of messages that they were given to it.
+    /// Stores the position of a program, and records in the traces of messages that they were given to it.
     async fn advance(&self, program: &Program, acked: i64, given: i64, new: Vec<MessageId>) -> Result<()> {
         let (id, channel, now) = (program.id, program.client.channel_id, self.ctx.store.now());
         if acked == 0 && new.is_empty() {

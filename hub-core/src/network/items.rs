@@ -1,4 +1,4 @@
-//! How the parts of a message are stored.
+//! Storage of the parts of a message.
 //!
 //! Most messages are one text, which is also their content. It is stored once: the column of the parts is then empty.
 

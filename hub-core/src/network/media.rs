@@ -1,4 +1,4 @@
-//! Files of messages as networks have them: where one lies, what fetching it brought, what is to be sent.
+//! Files of messages on a network: references, fetched files and uploads.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use bytes::Bytes;
 use super::{MessageKind, NetworkError};
 use crate::secret::Secret;
 
-/// A file that came with a message and lies with the network.
+/// A file that came with a message and that the network stores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboundMedia {
-    /// Which of the message's items it belongs to, from 0.
+    /// Index of the message's item that it belongs to, from 0.
     pub item: usize,
     /// Image, voice, video or file.
     pub kind: MessageKind,
@@ -29,14 +29,14 @@ pub struct InboundMedia {
 pub struct FetchedMedia {
     /// Its bytes, as its sender had them.
     pub bytes: Bytes,
-    /// The notes with which it was opened; they may differ from those it came with.
+    /// The reference with which it was opened; it may differ from the one it came with.
     pub reference: Secret,
 }
 
 /// A file to be handed to the network.
 #[derive(Clone)]
 pub struct MediaFile {
-    /// As what people are to see it: image, video or file. Sound is a file.
+    /// Kind that people see: image, video or file. Sound is a file.
     pub kind: MessageKind,
     /// Its name, for files.
     pub file_name: String,
@@ -49,7 +49,7 @@ pub struct MediaFile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadedMedia(pub Secret);
 
-/// Why a file could not be fetched, or handed over.
+/// Failure to fetch or upload a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MediaError {
     /// It will never work: gone, not to be opened, over the limit, refused.

@@ -1,9 +1,9 @@
-//! Chat networks: where people are. One trait for what every network can do, its vocabulary, and the
-//! implementations. Nothing here knows of users, channels or SQL.
+//! Chat networks: the traits that every network implements, their types, and the implementations. Nothing here
+//! knows of users, channels or SQL.
 //!
-//! [`Network`] logs accounts in and opens [`Connection`]s; a connection receives batches and sends one item
-//! at a time. When to call what, and what to do when it fails, is decided above: by the poller and the outbox
-//! in `delivery`, by the bind flow in `bots`.
+//! [`Network`] logs accounts in and opens [`Connection`]s; a connection receives batches and sends one item at a
+//! time. The callers decide when to call and how to handle failures: the poller and the outbox in `delivery`, and
+//! the bind flow in `bots`.
 //!
 //! # A network of your own
 //!
@@ -128,7 +128,7 @@ pub trait Network: fmt::Debug + Send + Sync + 'static {
     /// Makes a connection for an account. Does no I/O.
     fn connect(&self, credentials: &Credentials) -> Arc<dyn Connection>;
 
-    /// When the network lets a bot write to a person.
+    /// Returns the limits on messages from a bot to a person.
     fn window_rules(&self) -> WindowRules {
         WindowRules::default()
     }
@@ -154,15 +154,15 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Waits for messages behind a cursor (`""` at first). Returns when there are some, or when the network's
-    /// hold time ends.
+    /// Waits for messages after a cursor (`""` at first). Returns when there are some, or when the network's hold
+    /// time ends.
     async fn receive(&self, cursor: &str) -> Result<Batch, NetworkError>;
 
-    /// Sends one item and says what is known about its fate.
+    /// Sends one item and returns its outcome, as far as it is known.
     async fn send(&self, outgoing: &Outgoing) -> SendOutcome;
 
-    /// Fetches a file that came with a message, of at most `limit` bytes, and opens it. `earlier` are notes of
-    /// files with the same MD5 that were opened before, newest first: one of them may open this one too.
+    /// Fetches a file that came with a message, of at most `limit` bytes, and opens it. `earlier` are references of
+    /// files with the same MD5 that were opened before, newest first: one of them may open this file too.
     async fn fetch_media(
         &self,
         reference: &Secret,
@@ -173,8 +173,8 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
         Err(MediaError::Unavailable("this network has no files".to_owned()))
     }
 
-    /// Hands a file over to the network, to be sent to one person. Nothing of it is seen until it is sent, so it
-    /// may be repeated.
+    /// Uploads a file to the network, to be sent to one person. No one sees it until it is sent, so the call may be
+    /// repeated.
     async fn upload_media(&self, to_user_id: &str, file: &MediaFile) -> Result<UploadedMedia, MediaError> {
         let _ = (to_user_id, file);
         Err(MediaError::Unavailable("this network does not accept files".to_owned()))
@@ -198,7 +198,7 @@ pub trait Connection: fmt::Debug + Send + Sync + 'static {
     fn reset(&self) {}
 }
 
-/// Why a call to a network failed.
+/// Failure of a call to a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkError {
     /// The account's login is no longer valid.
@@ -207,9 +207,9 @@ pub enum NetworkError {
     /// Too many calls; the network named a pause, or none.
     #[error("the network throttles: {message}")]
     Throttled {
-        /// What the network said.
+        /// Error message of the network.
         message: String,
-        /// The pause it asked for.
+        /// Pause that the network requested.
         retry_after: Option<Duration>,
     },
     /// The network understood and refused.
@@ -217,7 +217,7 @@ pub enum NetworkError {
     Refused {
         /// The network's own code.
         code: i64,
-        /// What it said.
+        /// Error message of the network.
         message: String,
     },
     /// No usable answer: connection failed, gateway error, broken body.
@@ -225,14 +225,14 @@ pub enum NetworkError {
     Unreachable(String),
 }
 
-/// What the person has to scan, and what the hub has to remember meanwhile.
+/// The QR code that the person has to scan, and the state that the hub keeps meanwhile.
 #[derive(Debug, Clone)]
 pub struct LoginPrompt {
     /// Text to be shown as a QR code.
     pub qr_text: Secret,
     /// Handed back to [`Network::login_step`].
     pub state: LoginState,
-    /// How long the code lives, as far as known.
+    /// Lifetime of the code, as far as known.
     pub lives: Duration,
 }
 
@@ -240,10 +240,10 @@ pub struct LoginPrompt {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginState(pub Secret);
 
-/// The status of a login, and the notes for the next step.
+/// The status of a login, and the state for the next step.
 #[derive(Debug, Clone)]
 pub struct LoginProgress {
-    /// What happened.
+    /// Result of the step.
     pub step: LoginStep,
     /// Replaces the state that was passed in.
     pub state: LoginState,
@@ -256,7 +256,7 @@ pub enum LoginStep {
     Waiting,
     /// Scanned, not yet confirmed.
     Scanned,
-    /// The phone shows a number that the network wants to hear.
+    /// The phone shows a number that the network requires.
     NeedCode {
         /// A number was sent and was wrong.
         wrong: bool,
@@ -273,7 +273,7 @@ pub enum LoginStep {
     Refused(String),
 }
 
-/// What a login yields. Stored sealed, as one JSON text.
+/// Result of a login. Stored sealed, as one JSON text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// The token of every later call.
@@ -282,7 +282,7 @@ pub struct Credentials {
     pub account_id: String,
     /// The person the account belongs to.
     pub owner_user_id: String,
-    /// Where the account's calls go; empty for the network's default.
+    /// Base URL of the account's calls; empty for the network's default.
     pub base_url: String,
 }
 
@@ -303,7 +303,7 @@ impl Credentials {
 pub struct Batch {
     /// Oldest first.
     pub messages: Vec<InboundMessage>,
-    /// Where to go on; `None` keeps the old cursor.
+    /// Cursor of the next call; `None` keeps the old one.
     pub cursor: Option<String>,
     /// Whether the network really answered, rather than this side giving up waiting.
     pub answered: bool,
@@ -351,7 +351,7 @@ impl MessageKind {
     }
 }
 
-/// Who speaks in a message, and whether it is to be acted upon.
+/// Author of a message, and its handling by the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageClass {
     /// A person; dispatched.
@@ -402,7 +402,7 @@ pub struct InboundMessage {
     pub dedupe_key: String,
     /// The network's own id, by which quotes name it.
     pub network_id: Option<String>,
-    /// Who speaks.
+    /// Author and handling of the message.
     pub class: MessageClass,
     /// Sender, byte for byte.
     pub from_user_id: String,
@@ -414,19 +414,19 @@ pub struct InboundMessage {
     pub session_id: String,
     /// Group; empty for a direct chat.
     pub group_id: String,
-    /// What the message is.
+    /// Kind of the message.
     pub kind: MessageKind,
     /// Text of the message: of all text parts, else the transcript, else the file's name, else empty.
     pub content: String,
     /// The parts.
     pub items: Vec<MessageItem>,
-    /// Files that lie with the network.
+    /// Files that the network stores.
     pub media: Vec<InboundMedia>,
-    /// What the message quotes.
+    /// Quote in the message.
     pub quote: Option<Quote>,
     /// The permission to answer.
     pub context_token: Option<Secret>,
-    /// When it was sent.
+    /// Time of sending.
     pub sent_at: Timestamp,
     /// The message as the network wrote it, with everything secret in it, if the other fields do not contain all of
     /// it: it could not be read, or has a part of a kind that the hub does not know. Empty otherwise.
@@ -470,7 +470,7 @@ impl InboundMessage {
     }
 }
 
-/// How a text is marked up.
+/// Markup of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextFormat {
@@ -490,13 +490,13 @@ pub struct Outgoing {
     pub context_token: Secret,
     /// Fixed before the first try and the same for every try.
     pub client_id: String,
-    /// The text; not looked at when there is a file.
+    /// The text; ignored when there is a file.
     pub text: String,
-    /// A file, already handed over.
+    /// A file that is already uploaded.
     pub media: Option<UploadedMedia>,
 }
 
-/// What is known about a send.
+/// Outcome of a send, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SendOutcome {
     /// Accepted under an id.
@@ -510,14 +510,14 @@ pub enum SendOutcome {
     WindowClosed(String),
     /// Too fast: wait and try again.
     Throttled {
-        /// What the network said.
+        /// Error message of the network.
         message: String,
-        /// The pause it asked for.
+        /// Pause that the network requested.
         retry_after: Option<Duration>,
     },
     /// The login is no longer valid, or the permission is too old: a poll tells which.
     LoginExpired(String),
-    /// This message will never be taken.
+    /// The network will never accept this message.
     Rejected(String),
     /// The request was never written: nothing can have happened.
     NotSent(String),
@@ -525,10 +525,10 @@ pub enum SendOutcome {
     Unknown(String),
 }
 
-/// When a bot may write to a person. All numbers are settings of the network.
+/// Limits on messages from a bot to a person. All numbers are settings of the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowRules {
-    /// How long after the person's last message; `None` for ever.
+    /// Time after the person's last message; `None` for no limit.
     pub age: Option<Duration>,
     /// Sends per window; `None` for any number.
     pub sends: Option<u32>,
@@ -544,7 +544,7 @@ impl WindowRules {
 }
 
 impl Default for WindowRules {
-    /// No limits: what a network without windows wants.
+    /// No limits, for a network without windows.
     fn default() -> Self {
         Self { age: None, sends: None, burst: None, gap: Duration::ZERO }
     }

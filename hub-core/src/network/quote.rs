@@ -1,4 +1,4 @@
-//! Quotes: what a message refers to.
+//! Quotes: references of a message to an earlier one.
 
 use data_encoding::HEXLOWER;
 use md5::{Digest, Md5};
@@ -22,7 +22,7 @@ pub struct Quote {
     /// The whole text of the quoted message: from the message that quotes it, otherwise looked up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// Which part of the text is meant; all of it if absent.
+    /// Quoted part of the text; all of it if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial_text: Option<Selection>,
     /// The network's summary of the quoted message.
@@ -45,7 +45,7 @@ impl Quote {
         }
     }
 
-    /// The part of the text that is meant; otherwise the name of the file, otherwise the summary.
+    /// Returns the quoted part of the text; otherwise the name of the file, otherwise the summary.
     pub fn meant(&self) -> Option<&str> {
         let part = |text| self.partial_text.as_ref().map_or(text, |part| part.apply(text));
         let text = self.text.as_deref().map(part);
@@ -56,14 +56,14 @@ impl Quote {
 /// A part of a text, as the iLink network describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {
-    /// How the part begins.
+    /// Text at the beginning of the part.
     pub start: String,
-    /// How the part ends.
+    /// Text at the end of the part.
     pub end: String,
-    /// Which occurrence of `start`, from 0.
+    /// Index of the occurrence of `start`, from 0.
     #[serde(rename = "startindex")]
     pub start_index: usize,
-    /// Which occurrence of `end`, from 0: counted from the beginning of the text or from behind `start`.
+    /// Index of the occurrence of `end`, from 0: counted from the beginning of the text or from the end of `start`.
     #[serde(rename = "endindex")]
     pub end_index: usize,
     /// Hex MD5 of the part.
@@ -100,7 +100,7 @@ impl Selection {
     }
 }
 
-/// Where the `index`-th occurrence of `needle` begins.
+/// Returns the position of the `index`-th occurrence of `needle`.
 fn nth(text: &str, needle: &str, index: usize) -> Option<usize> {
     if needle.is_empty() { None } else { text.match_indices(needle).nth(index).map(|(at, _)| at) }
 }

@@ -7,16 +7,16 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::{Connection, NetworkError};
 use crate::{secret::Secret, tasks::Tasks, time::Clock};
 
-/// How often the sign is renewed.
+/// Interval at which the indicator is renewed.
 const REPEAT: Duration = Duration::from_secs(5);
-/// When the indicator is removed even if the guard was not dropped: hanging work must not type forever.
+/// Time after which the indicator is removed even if the guard was not dropped: hanging work must not type forever.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Shows a person that the bot is typing, from [`TypingIndicator::start`] until it is dropped.
 ///
-/// The sign is a courtesy: it is sent in the background, its failures are not reported, and it disappears
-/// after ten minutes at the latest. Dropping the guard returns at once; the background task then takes the
-/// sign away, behind any call that is still on its way.
+/// The indicator is a courtesy: it is sent in the background, its failures are not reported, and it disappears
+/// after ten minutes at the latest. Dropping the guard returns at once; the background task then removes the
+/// indicator, after any call that is still in progress.
 #[derive(Debug)]
 #[must_use = "the sign disappears when this is dropped"]
 pub struct TypingIndicator {
@@ -24,8 +24,8 @@ pub struct TypingIndicator {
 }
 
 impl TypingIndicator {
-    /// Begins to show the sign to `to_user_id`. `tasks` runs the calls; when it is asked to stop, the sign
-    /// is taken away as well.
+    /// Begins to show the indicator to `to_user_id`. `tasks` runs the calls; when it stops, the indicator is
+    /// removed as well.
     pub fn start(
         connection: Arc<dyn Connection>,
         to_user_id: impl Into<String>,

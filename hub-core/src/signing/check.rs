@@ -23,7 +23,7 @@ pub struct Received<'a> {
     pub secret: &'a Secret,
     /// Now.
     pub now: Timestamp,
-    /// How old, or how far ahead, a timestamp may be; Standard Webhooks recommends five minutes.
+    /// Largest age of a timestamp, and largest time ahead; Standard Webhooks recommends five minutes.
     pub tolerance: Duration,
 }
 
@@ -32,13 +32,13 @@ pub struct Received<'a> {
 pub struct Finding {
     /// The header.
     pub header: &'static str,
-    /// What is wrong; `None` if the header is correct.
+    /// The problem; `None` if the header is correct.
     pub problem: Option<Problem>,
     /// The same in words.
     pub message: String,
 }
 
-/// What can be wrong.
+/// Problem of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Problem {
@@ -66,10 +66,10 @@ const WEBHOOK_ID: &str = "webhook-id";
 const WEBHOOK_TIMESTAMP: &str = "webhook-timestamp";
 const WEBHOOK_SIGNATURE: &str = "webhook-signature";
 
-/// A body or a key that may have been signed with, and the cause if it is the one.
+/// A body or a key that the signer may have used, and the cause if it did.
 type Guess = (Vec<u8>, &'static str);
 
-/// What a signature header says, and how the hub computes it.
+/// Content of a signature header, and its computation by the hub.
 struct Expected {
     header: &'static str,
     /// The form of the value, for the error.
@@ -77,7 +77,7 @@ struct Expected {
     /// The digests in the value; one has to match.
     digests: Vec<Vec<u8>>,
     key: Vec<u8>,
-    /// What is signed before the body.
+    /// Signed text before the body.
     head: String,
 }
 

@@ -1,5 +1,5 @@
-//! The headers that prove to a receiver who sent a webhook: pure, computed over the exact bytes that are sent
-//! (Standard Webhooks).
+//! Headers that authenticate a webhook to its receiver: pure, computed over the exact bytes that are sent (Standard
+//! Webhooks).
 
 use data_encoding::{BASE64, HEXLOWER};
 use hmac::{Hmac, KeyInit, Mac};
@@ -38,7 +38,7 @@ const VERSION_PREFIX: &str = "v1,";
 /// Secrets that start like this are base64 of the key behind it.
 const KEY_PREFIX: &str = "whsec_";
 
-/// How a webhook authenticates itself.
+/// Authentication method of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Method {
     /// Not at all, beyond the signature that goes with every secret.
@@ -90,10 +90,10 @@ impl SigningSecret {
     }
 }
 
-/// What is to be signed, and with what.
+/// The data to sign, and the secrets.
 #[derive(Debug, Clone, Copy)]
 pub struct Signing<'a> {
-    /// How the sink authenticates itself.
+    /// Authentication method of the sink.
     pub method: &'a Method,
     /// The secret.
     pub secret: Option<&'a SigningSecret>,
@@ -101,7 +101,7 @@ pub struct Signing<'a> {
     pub previous: Option<&'a SigningSecret>,
     /// Id of the message for this sink, the same for every attempt.
     pub id: &'a str,
-    /// When this attempt starts.
+    /// Start time of this attempt.
     pub at: Timestamp,
     /// Number of this attempt, from 1.
     pub attempt: u32,
@@ -120,7 +120,7 @@ pub fn headers(signing: &Signing<'_>) -> Result<HeaderMap> {
     Ok(headers)
 }
 
-/// As [`headers`], over those of the request, whatever a plugin set.
+/// Adds [`headers`] to those of the request, and replaces any that a plugin set.
 pub(crate) fn sign(signing: &Signing<'_>, headers: &mut HeaderMap) -> Result<()> {
     // For what is added here, and by the client.
     headers.reserve(8);

@@ -1,4 +1,4 @@
-//! A passkey in software, and everything that a hostile one can say.
+//! A passkey in software, which can also respond like a hostile one.
 
 use data_encoding::BASE64URL_NOPAD;
 use p256::ecdsa::{Signature, SigningKey, signature::Signer};
@@ -8,19 +8,19 @@ use sha2::{Digest, Sha256};
 /// An authenticator with one key pair. It signs whatever it is given; honest unless a test changes its fields.
 #[derive(Debug, Clone)]
 pub struct Authenticator {
-    /// The page that asks, as the browser sees it.
+    /// Origin of the page that requests the key, as the browser sees it.
     pub origin: String,
     /// The site the key belongs to.
     pub rp_id: String,
     /// Id of the credential.
     pub credential_id: Vec<u8>,
-    /// Whose key it says it is: what the hub gave when the key was made.
+    /// The user that it reports: the handle that the hub gave when the key was created.
     pub user_handle: Option<Vec<u8>>,
     /// Uses so far; 0 for a key that does not count.
     pub counter: u32,
-    /// Whether it says that it knows the person.
+    /// Whether it reports that the user is verified.
     pub user_verified: bool,
-    /// Whether it says that the key may be synchronised, and is.
+    /// Whether it reports that the key may be synchronised, and is.
     pub synchronised: bool,
     key: SigningKey,
 }

@@ -1,4 +1,4 @@
-//! What a [`TestHub`] is made of.
+//! Builder of a [`TestHub`].
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,10 +23,10 @@ use crate::{
     time::{Clock, ManualClock, Timestamp},
 };
 
-/// Where the manual clock of a [`TestHub`] starts.
+/// Start time of the manual clock of a [`TestHub`].
 pub const START: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 
-/// What a [`TestHub`] is made of. Everything has a default.
+/// Settings of a [`TestHub`]. Everything has a default.
 #[derive(Debug, Clone)]
 pub struct TestHubBuilder {
     pub(super) store: Option<StoreConfig>,
@@ -67,49 +67,49 @@ impl Default for TestHubBuilder {
 }
 
 impl TestHubBuilder {
-    /// Another store than a fresh SQLite file: one that two hubs share, or PostgreSQL.
+    /// Uses another store than a fresh SQLite file: one that two hubs share, or PostgreSQL.
     #[must_use]
     pub fn store(mut self, store: StoreConfig) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Another clock than a fresh manual one.
+    /// Uses another clock than a fresh manual one.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
         self.clock = clock.into();
         self
     }
 
-    /// The machine's clock, and a network that holds requests for fractions of a second.
+    /// Uses the machine's clock, and a network that holds requests for fractions of a second.
     #[must_use]
     pub fn system_clock(mut self) -> Self {
         self.sim_config = SimConfig::quick();
         self.clock(Clock::system())
     }
 
-    /// The seed of all randomness. Two hubs on one store need two, or their ids collide.
+    /// Sets the seed of all randomness. Two hubs on one store need two, or their ids collide.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
-    /// How the simulated network behaves.
+    /// Sets the behaviour of the simulated network.
     #[must_use]
     pub fn sim_config(mut self, config: SimConfig) -> Self {
         self.sim_config = config;
         self
     }
 
-    /// A network that is there already: it is served elsewhere, or two hubs share it.
+    /// Uses an existing network: it is served elsewhere, or two hubs share it.
     #[must_use]
     pub fn simulator(mut self, sim: Simulator) -> Self {
         self.sim = Some(sim);
         self
     }
 
-    /// Where the hub finds the network, when it is not to be called inside the process.
+    /// Sets the URL of the network, if it is not to be called inside the process.
     #[must_use]
     pub fn network_url(mut self, url: Url) -> Self {
         self.network_url = Some(url);
@@ -123,7 +123,7 @@ impl TestHubBuilder {
         self
     }
 
-    /// What models may call while they answer, in place of the tools of installed apps.
+    /// Sets the tools that models may call while they answer, in place of the tools of installed apps.
     #[must_use]
     pub fn tools(mut self, tools: Arc<dyn Tools>) -> Self {
         self.tools = Some(tools);
@@ -137,28 +137,28 @@ impl TestHubBuilder {
         self
     }
 
-    /// Changes what the hub may reach, and how it finds it.
+    /// Changes the egress settings of the hub.
     #[must_use]
     pub fn egress(mut self, change: impl FnOnce(&mut EgressConfig)) -> Self {
         change(&mut self.egress);
         self
     }
 
-    /// Where plugins run, when that is not to be this process.
+    /// Sets the sandbox of plugins, if they are not to run in this process.
     #[must_use]
     pub fn sandbox(mut self, sandbox: SandboxConfig) -> Self {
         self.sandbox = sandbox;
         self
     }
 
-    /// Another place for files than the folder next to the store.
+    /// Uses another place for files than the folder next to the store.
     #[must_use]
     pub fn media(mut self, media: MediaConfig) -> Self {
         self.media = Some(media);
         self
     }
 
-    /// Answers a host, by name, inside the process.
+    /// Serves the requests to a host, by name, inside the process.
     #[must_use]
     pub fn receiver<S: LocalService>(mut self, host: &str, service: &Arc<S>) -> Self {
         let service = Arc::clone(service) as Arc<dyn LocalService>;
@@ -174,7 +174,7 @@ impl TestHubBuilder {
     /// As [`start`](Self::start), for a hub that may be refused.
     ///
     /// # Errors
-    /// What opening or starting the hub says.
+    /// Errors of opening or starting the hub.
     pub async fn try_start(self) -> Result<TestHub> {
         self.build().await
     }
@@ -204,11 +204,11 @@ impl TestHubBuilder {
         Ok(TestHub { settings: self, sim, running, runs: 1, _folder: folder })
     }
 
-    /// Opens a hub on what was settled, and starts its work.
+    /// Opens a hub with these settings, and starts its work.
     pub(super) async fn run(self, runs: u64) -> Result<Hub> {
         let random = Random::seeded(self.seed.wrapping_mul(1_000).wrapping_add(runs));
         let login_base_url = self.network_url.unwrap();
-        // The simulator serves both, unless a test says where else files lie.
+        // The simulator serves both, unless a test sets another CDN.
         let cdn_base_url = if self.ilink.cdn_base_url == IlinkConfig::default().cdn_base_url {
             login_base_url.join("c2c").map_err(Error::internal)?
         } else {

@@ -1,9 +1,9 @@
-//! Books about messages: what was sent, acknowledged, received and reported, kept by four parties that know nothing of
-//! each other, and compared at the end.
+//! A ledger of messages: the messages that were sent, acknowledged, received and reported, recorded by four parties
+//! that know nothing of each other, and compared at the end.
 //!
-//! A message is named by its *payload*, a text that occurs once. A *lane* is what has to stay in order, for
-//! example a conversation; a *sink* is where a message has to arrive. The same books serve both directions:
-//! from people to webhooks, and from programs to people.
+//! A message is named by its *payload*, a text that occurs once. A *lane* is a sequence that has to stay in order,
+//! for example a conversation; a *sink* is a place where a message has to arrive. The same ledger serves both
+//! directions: from people to webhooks, and from programs to people.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -16,7 +16,7 @@ mod findings;
 
 pub use findings::Findings;
 
-/// How often a sink may take a message.
+/// Number of times that a sink may accept a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeats {
     /// As often as there are crashes that explain it.
@@ -30,7 +30,7 @@ pub enum Repeats {
 pub enum Reported {
     /// The sink has it.
     Delivered,
-    /// It was given up.
+    /// It failed permanently.
     GivenUp,
     /// Unknown, and not retried.
     Unknown,
@@ -38,7 +38,7 @@ pub enum Reported {
     Open,
 }
 
-/// The books. Fill them in any order, then ask for the [`findings`](Self::findings).
+/// The records. Add them in any order, then compare them with [`findings`](Self::findings).
 #[derive(Debug, Default)]
 pub struct Ledger {
     origin: String,
@@ -52,24 +52,24 @@ pub struct Ledger {
 /// A message at a sink.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Entry {
-    /// Where.
+    /// The sink.
     pub sink: String,
-    /// Which.
+    /// The payload of the message.
     pub payload: String,
 }
 
-/// What a sink saw.
+/// A message that a sink received.
 #[derive(Debug, Clone)]
 pub struct Receipt {
-    /// When it came, by the clock that also times the crashes.
+    /// Time of receipt, by the clock that also times the crashes.
     pub at: Timestamp,
-    /// Where.
+    /// The sink.
     pub sink: String,
-    /// Which.
+    /// The payload of the message.
     pub payload: String,
     /// The id that all attempts of one message at one sink share.
     pub id: String,
-    /// Whether the sink took it.
+    /// Whether the sink accepted it.
     pub taken: bool,
 }
 
@@ -82,35 +82,36 @@ struct Sent {
 }
 
 impl Ledger {
-    /// Empty books. `origin` is what a reader needs to make the run again: its seed and the commit.
+    /// Creates an empty ledger. `origin` is the information that a reader needs to repeat the run: its seed and the
+    /// commit.
     pub fn new(origin: impl Into<String>) -> Self {
         Self { origin: origin.into(), ..Self::default() }
     }
 
-    /// A message was sent on its way to these sinks, after everything that was sent in this lane before. A
-    /// payload that is known already changes nothing.
+    /// Records a message to these sinks, sent after everything that was sent in this lane before. A payload that is
+    /// known already changes nothing.
     pub fn sent(&mut self, lane: &str, payload: &str, sinks: &[&str], repeats: Repeats) {
         let place = self.sent.len();
         let sinks = sinks.iter().map(|&sink| sink.to_owned()).collect();
         self.sent.entry(payload.to_owned()).or_insert(Sent { place, lane: lane.to_owned(), sinks, repeats });
     }
 
-    /// The hub has taken responsibility for a message.
+    /// Records that the hub has taken responsibility for a message.
     pub fn acknowledged(&mut self, payload: &str) {
         self.acknowledged.insert(payload.to_owned());
     }
 
-    /// A sink saw a message.
+    /// Records that a sink received a message.
     pub fn received(&mut self, receipt: Receipt) {
         self.received.push(receipt);
     }
 
-    /// The outcome of a message, as the hub reports it.
+    /// Records the outcome of a message, as the hub reports it.
     pub fn reported(&mut self, sink: &str, payload: &str, reported: Reported) {
         self.reported.insert(Entry::new(sink, payload), reported);
     }
 
-    /// The hub was ended without warning.
+    /// Records that the hub was stopped without warning.
     pub fn crashed(&mut self, at: Timestamp) {
         self.crashes.push(at);
     }
@@ -125,7 +126,7 @@ impl Ledger {
         self.sent.keys().filter(|payload| !self.acknowledged.contains(*payload)).cloned().collect()
     }
 
-    /// What a sink was sent and did not take so far, whatever the hub says of it.
+    /// Returns the messages that sinks were sent and did not accept so far, whatever the hub reports.
     pub fn missing(&self) -> BTreeSet<Entry> {
         let taken = self.taken();
         let wanted = self.sent.iter().flat_map(|(payload, sent)| {

@@ -37,7 +37,7 @@ impl Receiver {
         self.open.send_replace(false);
     }
 
-    /// Answers what is held.
+    /// Answers the requests that are held.
     pub fn release(&self) {
         self.open.send_replace(true);
     }

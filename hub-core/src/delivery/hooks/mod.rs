@@ -1,9 +1,9 @@
 //! The plugins of a channel around its webhook request, in their order of installation.
 //!
-//! What a plugin may have done is checked here, in the hub, after each hook: where the request goes, what its headers
-//! are. Secrets are added only afterwards. A hook that fails is the channel's `on_plugin_error`, and so is one that
-//! does not run because its system calls cannot be filtered; another failure of the sandbox is not the plugin's, and the
-//! delivery is retried.
+//! The hub checks the result of each hook here: the destination and the headers of the request. Secrets are added
+//! only afterwards. The channel's `on_plugin_error` decides about a hook that fails, and about one that does not
+//! run because its system calls cannot be filtered. After any other failure of the sandbox, which is not the
+//! plugin's, the delivery is retried.
 
 use std::sync::Arc;
 
@@ -32,9 +32,9 @@ mod tests;
 use report::Report;
 use runner::{Due, Runner};
 
-/// Why a hook did not come to its end.
+/// Cause of a failed hook.
 enum Failed {
-    /// The plugin's own doing; what kind and what it says.
+    /// Failure of the plugin: kind and message.
     Plugin(&'static str, String),
     /// The sandbox's.
     Sandbox(SandboxFault),
@@ -71,7 +71,7 @@ impl<'j> Drafted<'j> {
                     let shown =
                         request::shown(&request.method, &request.url, &request.headers, &request.body);
                     let input = HookInput::on_request(runner.message.clone(), shown.clone());
-                    // Boxed here and below, since the tasks of all deliveries would be larger by a run.
+                    // Boxed here and below: otherwise the task of every delivery would be larger by a run.
                     let run = Box::pin(runner.run(plugin, source, manifest, input));
                     let Some((ran, report)) = run.await else { continue };
                     let ended = ran.and_then(|mut outcome| {
@@ -108,7 +108,7 @@ impl<'j> Drafted<'j> {
 }
 
 impl Answered<'_> {
-    /// Runs the channel's response hooks, then the automatic reply: a plugin that replied goes first. A `reply` of the
+    /// Runs the channel's response hooks, then the automatic reply unless a plugin replied. A `reply` of the
     /// response that is not sent becomes a step with the reason.
     pub(super) async fn on_response(self, ctx: &WorkContext) -> Concluded {
         let (bot_id, channel, replied) = (self.job.bot_id, Arc::clone(&self.channel), self.replied);
@@ -135,8 +135,8 @@ impl Answered<'_> {
     }
 }
 
-/// The text of a response that its channel sends to the sender, or why its `reply` is not sent; `None` when there is
-/// no `reply`.
+/// Returns the text of a response that is sent to the sender, or the reason why its `reply` is not sent; `None`
+/// when there is no `reply`.
 fn automatic_reply(
     bot_id: BotId,
     channel: &ChannelRuntime,
@@ -156,15 +156,15 @@ fn automatic_reply(
     Some(found)
 }
 
-/// Runs every response hook, when an answer came. One that fails makes the trace an error, and nothing is sent again:
-/// the receiver has the message.
+/// Runs every response hook if a response was received. A hook that fails makes the trace an error, and the request
+/// is not repeated: the receiver has the message.
 async fn on_response(ctx: &WorkContext, answered: Answered<'_>) -> Concluded {
     let Answered { job, channel, outcome, request, response, mut replies, states, mut steps, .. } = answered;
     if let (Some(request), Some(response), false) = (&request, &response, channel.plugins.is_empty()) {
         let runner = Runner::new(ctx, job, &channel, &request.url);
         let shown = request::shown(&request.method, &request.url, &request.headers, &request.body);
         for plugin in &channel.plugins {
-            // Why one is not run is said once, by the step of its request hook.
+            // The step of the request hook has the reason why a plugin is not run.
             let Due::Runs { source, manifest } = runner.due(plugin) else { continue };
             let answer = request::shown_answer(response.status, &response.headers, &response.body);
             let input = HookInput {
@@ -189,7 +189,7 @@ async fn on_response(ctx: &WorkContext, answered: Answered<'_>) -> Concluded {
 }
 
 impl Prepared<'_> {
-    /// Takes over what a plugin said and left for its other hook, whatever comes of the rest.
+    /// Keeps the replies of a plugin and the state for its other hook, even if its request is rejected.
     fn keep(&mut self, plugin: &Installed, outcome: &mut HookOutcome) {
         self.replies.extend(reply::taken(plugin, outcome, None));
         if let Some(json) = outcome.state.take() {
@@ -198,7 +198,7 @@ impl Prepared<'_> {
     }
 }
 
-/// What follows from a request hook that came to its end.
+/// Result of a request hook that succeeded.
 enum After {
     Unchanged,
     Skip,
@@ -230,7 +230,7 @@ fn state_of(states: &[State], plugin: &Installed) -> Option<Box<RawValue>> {
 }
 
 impl OnPluginError {
-    /// How a delivery ends whose plugin failed; `None` when it goes on without what the plugin did.
+    /// Returns the outcome of a delivery whose plugin failed; `None` if it continues without the plugin's changes.
     fn ends(self, failed: &Failed, plugin: &Installed) -> Option<Outcome> {
         let (summary, is_plugins) = match failed {
             Failed::Plugin(kind, _) => (format!("plugin {}: {kind}", plugin.name), true),

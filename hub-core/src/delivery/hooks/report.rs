@@ -1,4 +1,4 @@
-//! What a hook did, as a step of the trace.
+//! The trace step of a hook.
 
 use http::HeaderMap;
 use url::Url;
@@ -15,7 +15,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// A step that is being written: which plugin, what it did, how it ended.
+/// The trace step of one hook, while it is written.
 pub(super) struct Report {
     started: Timestamp,
     status: TraceStatus,
@@ -23,7 +23,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// A hook that begins now.
+    /// Begins the step of a hook that starts now.
     pub(super) fn new(ctx: &WorkContext, plugin: &Installed) -> Self {
         let detail = StepDetail {
             plugin_id: Some(plugin.plugin_id),
@@ -34,16 +34,16 @@ impl Report {
         Self { started: ctx.store.now(), status: TraceStatus::Ok, detail }
     }
 
-    /// It is not run, and why.
+    /// Records that the hook is not run, with the reason.
     pub(super) fn skipped(mut self, reason: &str) -> Self {
         self.status = TraceStatus::Skipped;
         self.detail.reason = Some(reason.to_owned());
         self
     }
 
-    /// What came out of it.
+    /// Records the result of the run.
     pub(super) fn ran(&mut self, redactor: &Redactor, outcome: &HookOutcome) {
-        // The step begins with the run: its limit is that of the run, not of the queue.
+        // The step begins with the run: the time limit is for the run, without the wait in the queue.
         self.started = self.started + outcome.waited;
         let clean = |text: &str| redactor.text(text).replace('\0', "\u{fffd}");
         let detail = &mut self.detail;
@@ -69,7 +69,7 @@ impl Report {
         });
     }
 
-    /// What it fetched.
+    /// Records the requests that the plugin made.
     pub(super) fn fetched(&mut self, redactor: &Redactor, made: &[Fetched]) {
         if made.is_empty() {
             return;
@@ -91,7 +91,7 @@ impl Report {
         self.detail.fetches = Some(made.iter().map(line).collect());
     }
 
-    /// What it changed, with secrets masked on both sides.
+    /// Records the changes to the request, with secrets masked on both sides.
     pub(super) fn changes(&mut self, redactor: &Redactor, before: &Request, after: &Request) {
         let mut changes = StepChanges::default();
         if before.method != after.method {
@@ -111,12 +111,12 @@ impl Report {
         self.detail.changes = Some(changes).filter(|changes| *changes != StepChanges::default());
     }
 
-    /// The hub stops the plugin after this run.
+    /// Records that the hub stops the plugin after this run.
     pub(super) fn paused(&mut self, reason: &str) {
         self.detail.paused = Some(reason.to_owned());
     }
 
-    /// It failed. What the plugin itself threw is noted already.
+    /// Records a failure. An error that the plugin itself threw is recorded already and stays.
     pub(super) fn failed(&mut self, failed: &Failed) {
         self.status = TraceStatus::Error;
         let (kind, message) = match failed {

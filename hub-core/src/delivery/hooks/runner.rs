@@ -21,7 +21,7 @@ use crate::{
     wake::Hint,
 };
 
-/// Why a plugin is never run.
+/// Reason for a plugin that is never run.
 const NO_HOOK: &str = "the plugin has no function onRequest or onResponse";
 
 /// Runs the hooks of one attempt.
@@ -30,7 +30,7 @@ pub(super) struct Runner<'a> {
     job: &'a Job,
     channel: &'a ChannelRuntime,
     pub(super) redactor: Redactor,
-    /// Where the request goes unless a plugin changes that.
+    /// URL of the request unless a plugin changes it.
     configured: Option<Url>,
     /// `ctx.msg`.
     pub(super) message: Box<RawValue>,
@@ -45,9 +45,9 @@ pub(super) enum Due<'p> {
         /// Its metadata.
         manifest: &'p Arc<Manifest>,
     },
-    /// It is bypassed; why.
+    /// It is bypassed, for this reason.
     Bypassed(&'p str),
-    /// It would be, and cannot: its own failure.
+    /// It should run and cannot. That counts as its own failure.
     Fails(Failed),
 }
 
@@ -70,8 +70,8 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Whether a plugin is run for the message. An expression that has no answer is the plugin's failure, and so is
-    /// a plugin that the hub stops: what it would have done is not left out silently.
+    /// Whether a plugin is run for the message. An expression that cannot be evaluated counts as the plugin's
+    /// failure, and so does a pause by the hub: the plugin's changes are not left out silently.
     pub(super) fn due<'p>(&self, plugin: &'p Installed) -> Due<'p> {
         match &plugin.code {
             Code::Stopped(reason) => Due::Bypassed(reason),
@@ -113,7 +113,7 @@ impl<'a> Runner<'a> {
         self.configured.as_ref().is_some_and(|url| url.scheme() == "http")
     }
 
-    /// Makes one run. `None` when the plugin does not have the hook, which is nothing to tell of.
+    /// Runs a hook once. `None` when the plugin does not have the hook and no step is needed.
     pub(super) async fn run(
         &self,
         plugin: &Installed,
@@ -169,7 +169,8 @@ impl<'a> Runner<'a> {
         self.ctx.node.counters.plugin_runs.count(ended);
     }
 
-    /// Notes whether a run ended by itself, and stops the plugin in this channel when too many did not.
+    /// Records whether a run ended by itself. After too many that did not, pauses the plugin in this channel and
+    /// returns `true`.
     async fn overran(&self, plugin: &Installed, ran: &Result<HookOutcome, SandboxFault>) -> bool {
         let ended = match ran {
             Ok(outcome) => outcome.error.as_ref().is_none_or(|error| !error.kind.is_overrun()),
@@ -190,7 +191,7 @@ impl<'a> Runner<'a> {
                 self.ctx.node.wake.hint(Hint::Bot(bot_id));
                 true
             }
-            // By another run, or it is not installed any more.
+            // Another run paused it, or it is not installed any more.
             Ok(false) => false,
             // The next run that does not end tries again.
             Err(error) => {

@@ -25,13 +25,13 @@ const CROWDED_ROUNDS: usize = 2;
 /// Lanes considered when the first ones may not run because all slots for retries are taken.
 const MAX_LOOKAHEAD: usize = 32;
 
-/// What a lane holds.
+/// A job in a lane.
 pub trait Queued {
     /// Whether an attempt was made before.
     fn is_retry(&self) -> bool;
 }
 
-/// How much of a channel may run.
+/// Limits on running the jobs of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pace {
     /// Jobs in flight.
@@ -40,7 +40,7 @@ pub struct Pace {
     pub spacing: Duration,
 }
 
-/// The right to run one job; goes back through [`Lanes::finish`] or [`Lanes::hold`], also after [`Lanes::answer`].
+/// The right to run one job; returned through [`Lanes::finish`] or [`Lanes::hold`], also after [`Lanes::answer`].
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Slot {
@@ -63,8 +63,8 @@ pub struct Lanes<J> {
     max_retries: usize,
     jobs: usize,
     in_flight: usize,
-    /// Jobs whose sink has answered and whose outcome is not stored yet. When they are as many as may be in flight, no
-    /// further job begins: after a crash, they are attempted again.
+    /// Jobs whose sink has answered and whose outcome is not stored yet. No further job begins while they are as
+    /// many as may be in flight, because a crash repeats all of them.
     answered: usize,
     retries: usize,
     /// Lanes found ready while their head was in flight, for [`Lanes::take_doubled`].
@@ -94,7 +94,7 @@ struct Channel<J> {
 struct Round {
     begun: Instant,
     starts: usize,
-    /// How long the one before took.
+    /// Duration of the previous round.
     last: Duration,
 }
 
@@ -144,8 +144,8 @@ impl<J: Queued> Lanes<J> {
         self.channels.get(&channel).is_none_or(|channel| channel.jobs < LOW_WATERMARK)
     }
 
-    /// Whether a channel is fast and yet has more jobs than it can start soon. Never true of a slow channel or one whose
-    /// jobs are held: who waits for it to have fewer would wait for long.
+    /// Whether a channel is fast and yet has more jobs than it can start soon. Never true of a slow channel or one
+    /// whose jobs are held, because waiting for these would take long.
     pub fn is_crowded(&self, channel: SinkKey, now: Instant) -> bool {
         self.channels.get(&channel).is_some_and(|channel| {
             channel.round.is_fast(now)
@@ -245,13 +245,14 @@ impl<J: Queued> Lanes<J> {
         None
     }
 
-    /// Lanes that were about to get a second head since the last call. They go on when their head ends.
+    /// Returns the lanes that were about to get a second head since the last call. They continue when their head
+    /// ends.
     pub fn take_doubled(&mut self) -> Vec<(SinkKey, Arc<str>)> {
         std::mem::take(&mut self.doubled)
     }
 
-    /// The sink has answered: another job may have the slot, and the lane waits for [`Lanes::finish`] or
-    /// [`Lanes::hold`]. Whether another job waits in the lane.
+    /// Records that the sink has answered: another job may have the slot, and the lane waits for [`Lanes::finish`]
+    /// or [`Lanes::hold`]. Returns whether another job waits in the lane.
     pub fn answer(&mut self, slot: &mut Slot) -> bool {
         if !slot.is_answered {
             self.leave_flight(slot);
@@ -263,7 +264,7 @@ impl<J: Queued> Lanes<J> {
         lane.is_some_and(|lane| !lane.jobs.is_empty())
     }
 
-    /// The job is done with: its lane goes on.
+    /// Removes a finished job; its lane continues.
     pub fn finish(&mut self, slot: Slot) {
         self.jobs -= 1;
         let Some(channel) = self.leave_flight(&slot) else { return };
@@ -282,7 +283,7 @@ impl<J: Queued> Lanes<J> {
         }
     }
 
-    /// The job goes back to the head of its lane, which waits until `until`.
+    /// Puts the job back at the head of its lane, which waits until `until`.
     pub fn hold(&mut self, slot: Slot, job: J, until: Instant) {
         let Some(channel) = self.leave_flight(&slot) else { return };
         let Some(lane) = channel.lanes.get_mut(&slot.lane) else { return };
@@ -292,7 +293,7 @@ impl<J: Queued> Lanes<J> {
         self.set_timer(until, Timer::Lane(slot.channel, slot.lane));
     }
 
-    /// Lets lanes continue at once whose held head `may` names; whether there was one.
+    /// Continues, at once, the lanes whose held head `may` matches. Returns whether there was one.
     pub fn release(&mut self, may: impl Fn(&J) -> bool) -> bool {
         let mut released = Vec::new();
         for (id, channel) in &mut self.channels {
@@ -310,7 +311,7 @@ impl<J: Queued> Lanes<J> {
         !released.is_empty()
     }
 
-    /// Forgets every waiting job that `gone` names; those in flight end by themselves.
+    /// Removes every waiting job that `gone` matches; those in flight end by themselves.
     pub fn forget(&mut self, gone: impl Fn(&J) -> bool) {
         for channel in self.channels.values_mut() {
             for lane in channel.lanes.values_mut() {
@@ -327,7 +328,7 @@ impl<J: Queued> Lanes<J> {
         self.channels.retain(|_, channel| channel.jobs > 0);
     }
 
-    /// When [`Lanes::pop`] may have something that it has not now.
+    /// Returns the next time at which [`Lanes::pop`] may return a job that it does not return now.
     pub fn next_timer(&self) -> Option<Instant> {
         self.timers.keys().next().map(|(at, _)| *at)
     }

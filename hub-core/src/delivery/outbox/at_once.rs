@@ -14,15 +14,15 @@ use crate::{
 };
 
 impl Outbox {
-    /// Takes the turn of the person who gets this reply, and says on what condition its first item is sent as soon as it is
-    /// stored; `None` when something is in the way already.
+    /// Takes the turn of the person who gets this reply. Returns the condition under which its first item is sent
+    /// as soon as it is stored; `None` when something is in the way already.
     pub(in crate::delivery) fn turn_for(self: &Arc<Self>, reply: &NewOutbound) -> Option<(Turn, SendAtOnce)> {
         let bot = &self.bot;
         let is_text = reply.parts.first().is_some_and(|part| part.file.is_none());
         if !is_text || bot.tasks.stopping() || bot.is_expired() || !bot.holds_lease() {
             return None;
         }
-        // It would have to be entered into their logs.
+        // The item would have to be added to the logs of these channels.
         if !bot.channels().shown_outbound().is_empty() {
             return None;
         }

@@ -1,5 +1,4 @@
-//! When a person may be sent something, as far as that depends on what they were sent before: the smallest gap between two
-//! sends, and the limit within five minutes.
+//! Limits on sends to a person: the smallest gap between two sends, and the maximum within five minutes.
 
 use std::collections::hash_map::Entry;
 
@@ -7,8 +6,8 @@ use super::{MAX_REMEMBERED, Next, Outbox, Sending};
 use crate::{bots::pacing::RecentSends, network::WindowRules, store::sending::OpenItem, time::Instant};
 
 impl Outbox {
-    /// Keeps the smallest gap between two sends; [`Next::Paced`] when the person got too many of late, [`Next::Wait`] when
-    /// the bot is asked to stop.
+    /// Waits for the smallest gap between two sends. Returns [`Next::Paced`] if the person got too many messages
+    /// recently, and [`Next::Wait`] if the work for the bot ends.
     pub(super) async fn wait_for_gap(&self, item: &OpenItem) -> Next {
         let clock = &self.ctx.clock;
         loop {
@@ -38,7 +37,7 @@ impl Outbox {
         }
     }
 
-    /// When a person was last sent something, by the clock of the store.
+    /// Returns the times of recent sends to a person, by the clock of the store.
     pub(super) fn recent_sends(&self, peer: &str) -> RecentSends {
         let (now, wall) = (self.ctx.clock.instant(), self.ctx.store.now());
         let state = self.state();
@@ -47,7 +46,8 @@ impl Outbox {
 }
 
 impl Sending {
-    /// When a person may be sent the next message; `None` when that depends on sends that end to count later, or are not known.
+    /// Returns the time at which a person may be sent the next message; `None` if the limit is reached, or the
+    /// person's sends are not known.
     pub(super) fn next_send(&mut self, rules: &WindowRules, peer: &str, now: Instant) -> Option<Instant> {
         let recent = self.recent.get_mut(peer)?;
         while recent.front().is_some_and(|at| now.since(*at) >= WindowRules::BURST_SPAN) {
@@ -57,7 +57,7 @@ impl Sending {
         (!is_full).then(|| recent.back().map_or(now, |last| *last + rules.gap))
     }
 
-    /// A person is sent something now.
+    /// Records a send to a person.
     pub(super) fn note_send(&mut self, rules: &WindowRules, peer: &str, now: Instant) {
         if counts_sends(rules) {
             self.recent.entry(peer.to_owned()).or_default().push_back(now);
@@ -69,7 +69,7 @@ impl Sending {
     }
 }
 
-/// Whether something depends on when people were sent something.
+/// Whether a limit depends on the times of sends.
 pub(super) fn counts_sends(rules: &WindowRules) -> bool {
     rules.burst.is_some() || !rules.gap.is_zero()
 }

@@ -41,7 +41,7 @@ const MAX_THROTTLED: u32 = 5;
 const MAX_UNCONFIRMED: u32 = 3;
 
 impl Outbox {
-    /// What an outcome means for the item, the window and the items after it.
+    /// Applies an outcome to the item, the window and the items after it.
     pub(super) async fn conclude(
         &self,
         item: &OpenItem,
@@ -71,7 +71,7 @@ impl Outbox {
             }
             SendOutcome::WindowClosed(reason) => self.close_window(item, started, reason, |_| {}).await,
             SendOutcome::LoginExpired(reason) => {
-                // Seen for old permissions while the login is valid: a poll shows which.
+                // Also seen for old permissions while the login is valid: a poll shows which.
                 self.settle(item, started, ItemState::Queued, now, Some(&reason), |s| {
                     s.close_window = Some(reason.clone());
                 })
@@ -82,7 +82,7 @@ impl Outbox {
             SendOutcome::Throttled { message, retry_after } => {
                 let times = self.count_throttled(item);
                 if times >= MAX_THROTTLED {
-                    // What was taken for a limit may as well be a window that is over: no text tells which.
+                    // The cause may be a closed window instead of a limit: the network's text does not tell which.
                     return self.close_window(item, started, message, |s| s.uncount = true).await;
                 }
                 let pause = (THROTTLE_PAUSE.0 * 2_u32.pow(times - 1)).min(THROTTLE_PAUSE.1);
@@ -165,7 +165,8 @@ impl Outbox {
         Ok(Next::Wait)
     }
 
-    /// Ends the pause of a throttled item. If the person wrote meanwhile, it is due now and not throttled so far.
+    /// Ends the pause of a throttled item. If the person wrote meanwhile, the item is due now and its throttled
+    /// tries are reset.
     async fn end_pause(&self, item: &OpenItem, wrote: &Arc<Notify>, is_early: bool) {
         {
             let mut state = self.state();
@@ -216,10 +217,10 @@ impl Outbox {
         Ok(())
     }
 
-    /// Stores why a person's items wait until the person writes, unless they say so.
+    /// Stores the reason why a person's items wait until the person writes, unless it is stored already.
     pub(super) async fn note_closed(&self, items: &[OpenItem], closed: &Closed) -> Result<()> {
         let reason = closed.to_string();
-        // One of which a second try is unknown is not queued again.
+        // An item whose second try has an unknown outcome is not queued again.
         let may_wait = |item: &&OpenItem| item.state == ItemState::Queued || item.unknowns == 0;
         let unsaid = |item: &&OpenItem| item.last_error.as_ref() != Some(&reason);
         for item in items.iter().filter(may_wait).filter(unsaid) {
@@ -234,7 +235,7 @@ impl Outbox {
 
     /// Stores why an item waits, and until when if that is known.
     async fn note_waiting(&self, item: &OpenItem, reason: &str, until: Option<Timestamp>) -> Result<()> {
-        // Not the due time that was read, which goes by the clock of then.
+        // Not the due time that was read, which is by an earlier clock.
         let now = self.ctx.store.now();
         self.settle(item, now, ItemState::Queued, now, Some(reason), |s| {
             s.attempts = item.attempts;
@@ -246,8 +247,8 @@ impl Outbox {
         .map(drop)
     }
 
-    /// Stores an outcome of what `started` at that time, as long as storing takes; `false` when the store has another by
-    /// now, or the item has not expired by its clock.
+    /// Stores the outcome of an attempt that began at `started`, and retries while the store is unavailable;
+    /// `false` when the store has another outcome by now, or the item has not expired by the store's clock.
     pub(super) async fn settle(
         &self,
         item: &OpenItem,
@@ -313,7 +314,8 @@ impl Outbox {
         times
     }
 
-    /// Sends that are taken without an id, where ids were seen before, mean that people see nothing.
+    /// Marks the account as suspect after sends that are accepted without an id, where ids were seen before: people
+    /// see none of these messages.
     async fn watch_account(&self, outcome: &SendOutcome) {
         let suspect = {
             let mut state = self.state();

@@ -1,5 +1,5 @@
-//! Whose turn it is: one task at a time writes to a person, and the others wait for a place in the order in which they
-//! came. Of those who wait only the names are in memory; what they are to be sent is read when they get their turn.
+//! Turns of sending: one task at a time writes to a person, and the others wait for a place in order of arrival.
+//! Only the names of waiting people are in memory; their items are read when they get their turn.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -13,7 +13,7 @@ const MAX_CONCURRENT_PEERS: usize = 32;
 /// People who wait for a turn; beyond that they are found again by a search.
 const MAX_WAITING: usize = 4_096;
 
-/// Who is written to, and who waits for a turn.
+/// People who have a turn, and people who wait for one.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     /// People who are written to, and whether there may be more for them than what they get in this turn.
@@ -28,7 +28,7 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// There may be something to be sent to a person.
+    /// Adds a person who may have items to send.
     pub(super) fn add(&mut self, person: &str) {
         if let Some(has_more) = self.busy.get_mut(person) {
             *has_more = true;
@@ -39,12 +39,13 @@ impl Turns {
         }
     }
 
-    /// There may be something to be sent to anyone.
+    /// Requests a search for people who may have items to send.
     pub(super) fn search(&mut self) {
         self.search_wanted = true;
     }
 
-    /// After whom a search is to look for people, if it is time for one: a turn for those who wait comes first.
+    /// Begins a search if one is wanted and only few people wait. Returns the person after whom it starts, or an
+    /// empty string.
     pub(super) fn begin_search(&mut self) -> Option<String> {
         if self.waiting.len() >= MAX_CONCURRENT_PEERS {
             return None;
@@ -52,7 +53,7 @@ impl Turns {
         self.found_last.take().or_else(|| std::mem::take(&mut self.search_wanted).then(String::new))
     }
 
-    /// What a search has found; `is_all` when there is no one after them.
+    /// Adds the people that a search found; `is_all` when there are no more.
     pub(super) fn found(&mut self, people: &[String], is_all: bool) {
         for person in people {
             self.add(person);
@@ -71,7 +72,7 @@ impl Turns {
         is_free
     }
 
-    /// Gives turns to those who have waited longest, as many as there are places.
+    /// Gives turns to the people who have waited longest, as many as there are places.
     pub(super) fn take_next(&mut self) -> Vec<String> {
         let places = MAX_CONCURRENT_PEERS - self.busy.len();
         let next: Vec<String> = self.waiting.drain(..places.min(self.waiting.len())).collect();
@@ -91,7 +92,7 @@ impl Turns {
     }
 }
 
-/// While it exists, nothing else is sent to a person. However it ends, a panic included, the next one may begin.
+/// The exclusive right to send to a person. The next turn may begin when it is dropped, also in a panic.
 #[derive(Debug)]
 pub(in crate::delivery) struct Turn {
     pub(super) outbox: Arc<Outbox>,

@@ -15,7 +15,7 @@ use crate::{
     time::Instant,
 };
 
-/// How long an uploaded file may be sent without another upload.
+/// Time for which an uploaded file may be sent without another upload.
 const UPLOAD_VALIDITY: Duration = Duration::from_secs(600);
 /// Uploads kept in memory; beyond that all files are uploaded again.
 const MAX_CACHED: usize = 256;
@@ -68,7 +68,7 @@ impl Outbox {
         let Some(row) = ctx.store.find_media(id).await? else { return gone() };
         let max = ctx.config.media.max_inbound.max(ctx.config.media.max_outbound);
         let size = usize::try_from(row.size).unwrap_or(max);
-        // Plain and sealed lie there together.
+        // The plain and the sealed bytes are in memory together.
         let _room = ctx.media.room(size.saturating_mul(2)).await;
         let bytes = match ctx.media.read(id, max).await {
             Ok(bytes) => bytes,
@@ -79,7 +79,8 @@ impl Outbox {
         Ok(self.bot.connection.upload_media(peer, &file).await)
     }
 
-    /// A file that cannot be uploaded fails alone: the texts before it were sent, and what follows is sent.
+    /// Postpones the item, or fails it. Only the file fails: the texts before it were sent, and the items after it
+    /// are sent.
     async fn record_failure(&self, item: &OpenItem, was_unknown: bool, error: MediaError) -> Result<Next> {
         let now = self.ctx.store.now();
         let reason = format!("the file was not sent: {error}");
@@ -122,7 +123,7 @@ impl Outbox {
         state.uploads.insert(item.id, CachedUpload { media: media.clone(), at });
     }
 
-    /// The item is concluded.
+    /// Removes the cached upload of an item that is concluded.
     pub(super) fn forget_upload(&self, item: &OpenItem) {
         let mut state = self.state();
         state.uploads.remove(&item.id);

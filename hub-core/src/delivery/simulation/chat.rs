@@ -16,7 +16,7 @@ use crate::{
     time::Clock,
 };
 
-/// How long a poll without new_message is held.
+/// Time for which a poll without new messages is held.
 const POLL_HOLD: Duration = Duration::from_secs(20);
 /// Most messages of one response.
 const MAX_BATCH: usize = 5;

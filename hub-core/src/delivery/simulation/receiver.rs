@@ -17,8 +17,8 @@ use crate::{
     time::Clock,
 };
 
-/// Where one node's requests arrive. It outlives the runs, since a client takes long to create; its target changes with
-/// each run.
+/// Destination of one node's requests. It outlives the runs, since a client takes long to create; its target
+/// changes with each run.
 #[derive(Debug, Default)]
 pub struct Endpoint(Mutex<Option<Target>>);
 
@@ -35,7 +35,7 @@ impl Endpoint {
     }
 }
 
-/// What the receiver does with a request.
+/// Delay and response of the receiver for one request.
 struct Reaction {
     delay: Duration,
     /// `None` cuts the connection.
@@ -72,7 +72,7 @@ impl LocalService for Endpoint {
     async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut> {
         let target = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone().ok_or(Cut)?;
         let Reaction { delay, status, retry_after, reply } = Reaction::of(&target);
-        // Half of the time before it counts, half of it before the answer is back.
+        // Half of the delay passes before the request counts, half before the response.
         target.clock.sleep(delay / 2).await;
         let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
         let id = header("webhook-id").and_then(|id| id.parse::<DeliveryId>().ok());

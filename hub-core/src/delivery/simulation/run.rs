@@ -41,19 +41,19 @@ use crate::{
 /// Most nodes of a run.
 const MAX_NODES: usize = 3;
 const PEERS: [&str; 3] = ["ann", "bob", "cho"];
-/// How long faults occur and people write.
+/// Time during which faults occur and people write.
 const FAULT_PHASE: Duration = Duration::from_secs(30);
-/// How long everything may take to settle afterwards. The longest wait of a schedule is 24 seconds, and a
-/// receiver requests 19.
+/// Longest time for everything to settle afterwards. The longest wait of a schedule is 24 seconds, and a receiver
+/// requests at most 19.
 const MAX_SETTLE_TIME: Duration = Duration::from_secs(900);
 /// So short that a pause loses it often.
 const LEASE: Duration = Duration::from_secs(6);
-/// How far the clock is set, in seconds.
+/// Steps by which the clock is set, in seconds.
 const CLOCK_STEPS_S: [u64; 4] = [3, 120, 3_600, 26 * 3_600];
 /// Rounds without visible activity after which a node counts as waiting.
 const IDLE_ROUNDS: usize = 3;
 
-/// What outlives a run: one client per node, and the endpoint it calls.
+/// Objects that outlive a run: one client per node, and the endpoint it calls.
 pub struct Endpoints(Vec<(Arc<Endpoint>, Egress)>);
 
 impl Endpoints {
@@ -74,7 +74,7 @@ impl Endpoints {
 struct Node {
     /// `None` when it was killed.
     runtime: Option<Runtime>,
-    /// Until when it is paused.
+    /// End of its pause.
     paused_until: Option<Instant>,
     starts_at: Option<Instant>,
 }
@@ -242,7 +242,7 @@ impl<'d> Run<'d> {
         self.nodes[node].starts_at = Some(self.clock.instant() + after);
     }
 
-    /// Runs until everything is settled; the first broken promise, or what never settled.
+    /// Runs until everything is settled. Returns the first violation, or the items that never settled.
     fn run(&mut self) -> Result<(), String> {
         self.run_until(self.clock.instant() + FAULT_PHASE, true);
         self.end_faults();
@@ -343,7 +343,7 @@ impl<'d> Run<'d> {
         }
     }
 
-    /// Everyone writes to every bot: what waits until they write can be sent, by whatever clock.
+    /// Lets everyone write to every bot, so that items that wait for a person can be sent by any clock.
     fn write_back(&self) {
         let mut world = self.world.lock();
         let bots: Vec<BotId> = world.messages.keys().copied().collect();

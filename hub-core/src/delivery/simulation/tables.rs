@@ -30,7 +30,7 @@ use crate::{
 mod leases;
 mod sending;
 
-/// When the lease of a bot ends that no node has.
+/// End of the lease of a bot that no node holds.
 pub const FREE: Timestamp = Timestamp::from_millis(0);
 
 /// The network of all bots.
@@ -73,7 +73,7 @@ pub struct Item {
 
 #[derive(Debug)]
 struct Node {
-    /// When its lease ends.
+    /// End of its lease.
     until: Timestamp,
     takes_bots: bool,
 }
@@ -127,7 +127,7 @@ pub struct Tables {
     pub channels: BTreeMap<ChannelId, ChannelRecord>,
     /// Inbound and outbound messages of a bot by dedupe key.
     pub keys: BTreeMap<(BotId, String), MessageId>,
-    /// Dedupe keys of messages that were put aside as unreadable. None is.
+    /// Dedupe keys of messages that were quarantined as unreadable. There must be none.
     pub quarantined: Vec<String>,
     pub deliveries: BTreeMap<DeliveryId, Delivery>,
     pub outbox: BTreeMap<OutboxId, Item>,

@@ -42,7 +42,7 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// What may go wrong in a run. Each seed picks some coin: faults that always come together hide one another.
+/// Faults that may occur in a run. Each seed picks some of them: faults that always come together hide one another.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Faults {
     /// Nodes are killed and start again.
@@ -77,7 +77,7 @@ pub struct PeerMessage {
     pub at: Timestamp,
 }
 
-/// What is known about one message for one channel.
+/// Delivery of one message to one channel, as the receiver saw it.
 #[derive(Debug, Default)]
 struct Delivered {
     id: Option<DeliveryId>,
@@ -101,7 +101,7 @@ pub struct World {
     /// Grows whenever a node does something that others can see.
     pub activity: u64,
     delivered: BTreeMap<(ChannelId, String), Delivered>,
-    /// Who holds which message in which channel, by delivery.
+    /// Channel and text of the message of each delivery.
     ids: BTreeMap<DeliveryId, (ChannelId, String)>,
     /// Sends that the network took, by client id.
     sent: BTreeMap<String, usize>,
@@ -217,7 +217,7 @@ impl World {
         self.new_message.notify_waiters();
     }
 
-    /// People write who get nothing until they do, as the hub says in the reason of what waits for them.
+    /// Lets people write if items wait for that, according to the reasons that the hub stored.
     pub fn answer_silence(&mut self) {
         let silent: BTreeSet<(BotId, String)> = self
             .tables
@@ -355,7 +355,7 @@ impl World {
 
     // The end.
 
-    /// What is not done yet; empty when every message was delivered everywhere it should be.
+    /// Returns the work that is not done yet; empty when every message was delivered everywhere it should be.
     pub fn unsettled(&self) -> Vec<String> {
         let mut unsettled = Vec::new();
         for (bot, messages) in &self.messages {

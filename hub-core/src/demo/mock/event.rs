@@ -1,4 +1,4 @@
-//! What people write to the app under test, and what they get of it.
+//! Messages of people to the app under test, and messages of the app to people.
 
 use std::time::Duration;
 
@@ -18,17 +18,17 @@ use crate::{
 pub(super) const SENDER: &str = "user_test";
 /// Messages of the app that are listed; older ones are left out.
 const MAX_LISTED: usize = 1_000;
-/// How long a reset waits for messages that are not sent yet.
+/// Time for which a reset waits for messages that are not sent yet.
 const RESET_WAIT: Duration = Duration::from_secs(2);
-/// Time between two looks at them.
+/// Interval of the checks for them.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// What a picture shows unless its bytes are given: one grey point.
+/// Default picture, in base64: one grey point.
 const POINT: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-/// What any other file holds unless its bytes are given: the word `mock`.
+/// Default content of any other file, in base64: the word `mock`.
 const WORD: &str = "bW9jaw==";
 
-/// What a person writes.
+/// A message that a person writes.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct NewEvent {
@@ -41,7 +41,7 @@ pub(super) struct NewEvent {
 }
 
 impl NewEvent {
-    /// Who writes, and the message as the simulator takes it.
+    /// Returns the sender, and the message as the simulator takes it.
     ///
     /// # Errors
     /// `INVALID_PARAMS` for a text without content, and a type that no one can write.
@@ -69,8 +69,8 @@ impl NewEvent {
 }
 
 impl Inner {
-    /// What the app sent since the last reset, oldest first: as the hub took it, and as people got it. Waits for the
-    /// first that people got.
+    /// Returns the messages of the app since the last reset, oldest first: as the hub accepted them, and as people
+    /// got them. Waits, at most `wait`, for the first one that people get.
     pub(super) async fn messages(&self, fixture: &Fixture, wait: Duration) -> Result<Value> {
         let wx_id = self.hub.bots().get(&Actor::Operator, fixture.bot_id).await?.wx_id;
         let got = self.simulator.wait_outbound(Some(&wx_id), fixture.after, wait).await;
@@ -82,7 +82,8 @@ impl Inner {
         }))
     }
 
-    /// Lists only later messages from here on. Those in the outbox are first sent, or given [`RESET_WAIT`].
+    /// Hides all messages so far from later lists. Waits for messages in the outbox to be sent, at most
+    /// [`RESET_WAIT`].
     pub(super) async fn forget(&self, fixture: &mut Fixture) -> Result<()> {
         let clock = &self.hub.context().clock;
         let until = clock.instant() + RESET_WAIT;

@@ -1,4 +1,4 @@
-//! The bot and the app of the mock: found, or made.
+//! The bot and the app of the mock: found, or created.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ use crate::{
 const BOT: &str = "mock";
 /// The people who have written to it before the app came: it may write to them.
 const PEOPLE: [&str; 3] = [SENDER, "user_alice", "user_bob"];
-/// How long their first words may take.
+/// Longest wait for their first messages.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time between two looks for them.
+/// Interval of the checks for them.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The bot, channel and app of the mock.
@@ -59,7 +59,7 @@ impl Inner {
         Ok(found.map(|record| record.installation))
     }
 
-    /// What the app's events are signed with.
+    /// Returns the secret that signs the app's events.
     pub(super) async fn webhook_secret(&self, app: AppId) -> Result<Secret> {
         let ctx = self.hub.context();
         let secrets = ctx.store.read().await?.apps().secrets(app).await?;
@@ -112,7 +112,7 @@ impl Inner {
         Ok(Fixture { bot_id, app_id, token: installed.app_token.0, since: None, after: 0 })
     }
 
-    /// Waits until the people's first words have come: the app is not told of them.
+    /// Waits until the people's first messages have arrived, so that the app gets no events for them.
     async fn meet(&self, bot: BotId) -> Result<()> {
         let clock = &self.hub.context().clock;
         let until = clock.instant() + READY_TIMEOUT;

@@ -1,5 +1,5 @@
-//! A place to develop apps: an app on a simulated bot of a real hub, told and watched through `/mock/…`, the paths
-//! that published apps' own test suites know. Whatever happens in between is what happens in production.
+//! A test bed for apps: an app on a simulated bot of a real hub, controlled and observed through `/mock/…`, the
+//! paths that test suites of published apps use. Everything in between works as in production.
 //!
 //! | call | body → answer |
 //! |---|---|
@@ -40,30 +40,30 @@ use crate::{
     secret::Secret,
 };
 
-/// Where the mock's calls live.
+/// Path prefix of the mock's calls.
 pub const MOCK_PATH: &str = "/mock/";
 /// The app's short name unless another is chosen.
 pub const MOCK_SLUG: &str = "test-app";
 /// Longest wait for a message of the app.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// How the app under test is made.
+/// Settings of the app under test.
 #[derive(Debug, Clone, Default)]
 pub struct MockSetup {
     /// Its short name, by which people call it; [`MOCK_SLUG`] when absent.
     pub slug: Option<String>,
-    /// Where its events go.
+    /// URL that receives its events.
     pub webhook_url: Option<String>,
     /// Its commands, with or without the slash; others can be added at any time.
     pub commands: Vec<String>,
-    /// What `/mock/config` reports as the app's token, for suites that bring their own; the listener accepts it in place
-    /// of the real one, which [`AppMock::token`] returns.
+    /// App token that `/mock/config` reports, for suites that bring their own; the listener accepts it in place of
+    /// the real one, which [`AppMock::token`] returns.
     pub app_token: Option<String>,
-    /// What `/mock/config` reports as the bot's id, and the bot's name; the hub's own id is `hub_bot_id`.
+    /// Bot id that `/mock/config` reports, and name of the bot; the hub's own id is `hub_bot_id`.
     pub bot_id: Option<String>,
 }
 
-/// The mock. Cheap to clone; clones share everything. It makes its bot and its app at the first call.
+/// The mock. Cheap to clone; clones share everything. It creates its bot and its app at the first call.
 #[derive(Clone)]
 pub struct AppMock(Arc<Inner>);
 
@@ -74,7 +74,7 @@ struct Inner {
     fixture: Mutex<Option<Fixture>>,
 }
 
-/// What is changed about the app under test.
+/// Changes to the app under test.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Configure {
@@ -92,10 +92,10 @@ impl AppMock {
         Self(Arc::new(Inner { hub, simulator, setup, fixture: Mutex::default() }))
     }
 
-    /// What the app under test needs to know, its token among it.
+    /// Returns the configuration of the app under test, its token included.
     ///
     /// # Errors
-    /// What making bot and app says.
+    /// Errors of the creation of the bot and the app.
     pub async fn config(&self) -> Result<Value> {
         let mut fixture = self.0.fixture.lock().await;
         let fixture = self.0.fixture(&mut fixture).await?;
@@ -111,7 +111,7 @@ impl AppMock {
         Ok(self.0.fixture(&mut fixture).await?.token.clone())
     }
 
-    /// Forgets what was sent, as after a reset of the simulator, whose numbers restart.
+    /// Resets the position in the list of sends, after a reset of the simulator, whose numbers restart.
     pub(super) async fn start_over(&self) {
         if let Some(fixture) = &mut *self.0.fixture.lock().await {
             fixture.after = 0;
@@ -146,7 +146,7 @@ impl AppMock {
 }
 
 impl Inner {
-    /// What the app under test needs to know.
+    /// Returns the configuration of the app under test.
     async fn document(&self, fixture: &Fixture) -> Result<Value> {
         let app = self.hub.apps().get(&Actor::Operator, fixture.app_id).await?;
         let installation = self.installation(fixture.bot_id, fixture.app_id).await?;
@@ -249,7 +249,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     serde_json::from_slice(body).map_err(|error| Error::invalid("body", error.to_string()))
 }
 
-/// How long the caller wants to wait for a message.
+/// Reads the time for which the caller waits for a message, at most [`MAX_WAIT`].
 fn wait(query: Option<&str>) -> Result<Duration> {
     let given = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes())
         .find(|(name, _)| name == "wait_ms")

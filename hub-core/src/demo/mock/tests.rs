@@ -1,4 +1,4 @@
-//! The place to develop apps: told, answered, watched, started over, and kept over a restart.
+//! Tests of the test bed for apps: its calls, its resets, and a restart of the hub.
 
 use std::sync::Arc;
 

@@ -80,7 +80,7 @@ impl IlinkConnection {
         sent.await
     }
 
-    /// Asks where a file may be uploaded.
+    /// Requests the URL for the upload of a file.
     async fn permit(&self, to_user_id: &str, upload: &media::Upload) -> Result<Url, MediaError> {
         let asked = self.call(Endpoint::GetUploadUrl, upload.request(to_user_id), self.timeouts().send).await;
         let reply = asked.map_err(|error| MediaError::Later(error.to_string()))?;
@@ -95,7 +95,7 @@ impl IlinkConnection {
         self.transport.config().timeouts
     }
 
-    /// The ticket for a person: remembered, else asked for. Only a clear answer is remembered.
+    /// Returns the ticket for a person, from memory or from the network. Only a definite answer is remembered.
     async fn ticket(&self, user: &str, context_token: Option<&Secret>) -> Result<Ticket, NetworkError> {
         if let Some(known) = self.tickets.find(user, self.clock.now()) {
             return Ok(known);
@@ -226,7 +226,7 @@ impl fmt::Debug for IlinkConnection {
     }
 }
 
-/// What earlier polls taught.
+/// State learned from earlier polls.
 struct Polls {
     timeouts: Timeouts,
     hold: Duration,
@@ -241,20 +241,20 @@ impl Polls {
         Self { timeouts, hold: timeouts.hold, silent: 0, gateway_timeouts: 0, short: false }
     }
 
-    /// How long the next poll may take.
+    /// Returns the timeout of the next poll.
     fn limit(&self) -> Duration {
         let Timeouts { hold_margin, hold_max, short_poll, .. } = self.timeouts;
         if self.short { short_poll } else { (self.hold + hold_margin).min(hold_max) }
     }
 
-    /// Notes a poll without an answer; `true` when the connection is to be given up.
+    /// Records a poll without an answer; `true` when the connection is to be replaced.
     fn silent(&mut self) -> bool {
         self.silent += 1;
         self.silent.is_multiple_of(SILENT_POLLS)
     }
 
-    /// Notes an answer; `true` when it only says that a gateway lost patience, which counts as an empty poll
-    /// at first. A hold time is adopted from error answers too.
+    /// Records an answer; `true` when it is only the timeout of a gateway, which counts as an empty poll at first.
+    /// A hold time is adopted from error answers too.
     fn answered(&mut self, reply: &Reply) -> bool {
         self.silent = 0;
         if let Some(hold) = reply.fields().as_ref().and_then(updates::hold) {

@@ -1,5 +1,5 @@
-//! Which hosts may be called. `baseurl` and `redirect_host` come from the network; a wrong or forged one must not
-//! send a bot's token, or a request of this server, to a stranger (`docs/ilink.md#hosts`).
+//! Allow-list of hosts. `baseurl` and `redirect_host` come from the network; a wrong or forged one must not send a
+//! bot's token, or a request of this server, to a stranger (`docs/ilink.md#hosts`).
 
 use url::{Host, Url};
 
@@ -18,7 +18,7 @@ impl Hosts {
         Self { login: login.clone(), configured: vec![login.origin(), cdn.origin()] }
     }
 
-    /// Where logins begin, and where accounts without a base URL of their own are called.
+    /// Returns the URL for logins and for accounts without a base URL.
     pub(super) fn login(&self) -> &Url {
         &self.login
     }

@@ -22,9 +22,9 @@ use crate::{
 
 /// The only type of bot that the service makes.
 const BOT_TYPE: &str = "3";
-/// Tokens that are shown to the network at most.
+/// Most tokens that are sent to the network.
 const MAX_KNOWN: usize = 10;
-/// How long a code was seen to live; no answer says so.
+/// Observed lifetime of a code; no answer contains it.
 const CODE_LIFE: Duration = Duration::from_secs(120);
 /// Digits of a pairing code at most.
 const MAX_DIGITS: usize = 16;
@@ -34,9 +34,9 @@ const MAX_DIGITS: usize = 16;
 struct Notes {
     /// The network's name of this login.
     qrcode: String,
-    /// Where it is asked about.
+    /// Base URL of the status requests.
     base: String,
-    /// The pairing code that was typed in and not yet judged.
+    /// The pairing code that was typed in and not checked yet.
     code: Option<String>,
     /// Whether the last code was judged wrong.
     wrong: bool,
@@ -120,12 +120,12 @@ fn pairing_code(text: &str) -> Option<String> {
     valid.then(|| code.to_owned())
 }
 
-/// A gateway's answer says nothing about the login.
+/// Whether an answer is a gateway's, which says nothing about the login.
 fn is_gateway_error(status: StatusCode) -> bool {
     matches!(status.as_u16(), 502 | 503 | 504 | 524)
 }
 
-/// Neither does a time-out of this side, nor a connection that failed or broke.
+/// Whether an error says nothing about the login: a timeout of this side, or a connection that failed or broke.
 fn is_still_waiting(error: &EgressError) -> bool {
     !matches!(error.fault, EgressFault::BlockedAddress | EgressFault::TooLarge)
 }
@@ -140,7 +140,7 @@ fn read_code(reply: &Reply) -> Result<(String, Secret), NetworkError> {
     Ok((qrcode, Secret::new(text)))
 }
 
-/// A login cannot find that its own login has expired.
+/// Maps an expired login, which a login in progress cannot have, to a refusal.
 fn without_login(error: NetworkError) -> NetworkError {
     match error {
         NetworkError::LoginExpired(message) => NetworkError::Refused { code: -14, message },
@@ -148,7 +148,7 @@ fn without_login(error: NetworkError) -> NetworkError {
     }
 }
 
-/// What the status says, with the notes brought up to date.
+/// Reads the status, and updates the notes.
 fn read_status(reply: &Reply, notes: &mut Notes, hosts: &Hosts) -> Result<LoginStep, NetworkError> {
     let status = reply.fields().map(|fields| fields.text("status")).unwrap_or_default();
     if status.is_empty() || !reply.status.is_success() {
@@ -180,7 +180,7 @@ fn read_status(reply: &Reply, notes: &mut Notes, hosts: &Hosts) -> Result<LoginS
     })
 }
 
-/// The account lives elsewhere: the same code is asked about there from now on.
+/// Moves the status requests for the same code to the host of the account.
 fn redirected(host: &str, notes: &mut Notes, hosts: &Hosts) -> LoginStep {
     if host.is_empty() {
         tracing::warn!("the chat network redirects a login and names no host");

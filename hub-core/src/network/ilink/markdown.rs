@@ -128,8 +128,8 @@ fn emphasis(text: &str, out: &mut String) -> usize {
     }
 }
 
-/// Where the run of marks begins that closes the one at the start of `text`. Italics and bold italics only:
-/// longer runs mean nothing.
+/// Returns the position of the run of marks that closes the one at the start of `text`. Italics and bold italics
+/// only: longer runs mean nothing.
 fn closing_at(text: &str, mark: char, run: usize) -> Option<usize> {
     let body = &text[run..];
     if run > 3 || body.starts_with(char::is_whitespace) {

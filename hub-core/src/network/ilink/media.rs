@@ -34,7 +34,7 @@ const MAX_NAME: usize = 255;
 /// Largest answer to an upload; its body is empty.
 const MAX_UPLOAD_ANSWER: usize = 64 * 1024;
 
-/// The network's notes on a file: the CDN reference, and what the item says of the bytes.
+/// Reference to a file: its place on the CDN, its keys, and the item's data about the bytes.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Reference {
@@ -105,7 +105,7 @@ impl Reference {
         !self.aeskey.is_empty() || !self.aes_key.is_empty()
     }
 
-    /// Where the file is fetched: the full URL where it may be called, else the parameter's.
+    /// Returns the URL of the file: the full URL if it may be called, otherwise the one of the parameter.
     fn url(&self, hosts: &Hosts, cdn: &Url) -> Option<Url> {
         let by_param = || {
             let param: String = byte_serialize(self.param.as_bytes()).collect();
@@ -246,7 +246,7 @@ impl Upload {
         })
     }
 
-    /// Where `getuploadurl` says the file goes: the full URL where there is one that may be called.
+    /// Returns the upload URL from the answer of `getuploadurl`: the full URL if there is one that may be called.
     pub(super) fn target(&self, hosts: &Hosts, cdn: &Url, permit: &Reply) -> Result<Url, MediaError> {
         let fields = permit.accept()?;
         if let Some(url) = hosts.check_media(&fields.text("upload_full_url")) {
@@ -283,7 +283,7 @@ impl Upload {
     }
 }
 
-/// One upload; answers the reference under which the file can be sent.
+/// Uploads a file once. Returns the reference under which the file can be sent.
 pub(super) async fn put(
     transport: &Transport,
     url: Url,

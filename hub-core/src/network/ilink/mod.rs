@@ -41,22 +41,22 @@ mod tickets;
 mod transport;
 mod updates;
 
-/// What [`IlinkConfig::text_limit`] may be: enough for a line of code between two fences, and what is known to be
-/// shown at most.
+/// Smallest and largest [`IlinkConfig::text_limit`]: enough for a line of code between two fences, and the longest
+/// text that is known to be shown.
 pub const TEXT_LIMITS: [usize; 2] = [200, 4_000];
 
 /// The settings of the network. Every number is one that the service may change at any time.
 #[derive(Debug, Clone)]
 pub struct IlinkConfig {
-    /// Where logins begin. Its host, port and scheme may also be an account's base URL.
+    /// URL at which logins begin. Its host, port and scheme may also be an account's base URL.
     pub login_base_url: Url,
-    /// Where media is stored.
+    /// Base URL of the CDN that stores media.
     pub cdn_base_url: Url,
     /// This client's version `major.minor.patch`: `iLink-App-ClientVersion` and `channel_version`.
     pub client_version: String,
     /// `iLink-App-Id`.
     pub app_id: String,
-    /// What to call this client, like a `User-Agent`; parts that break the grammar are left out.
+    /// Name of this client, like a `User-Agent`; parts that break the grammar are left out.
     pub bot_agent: String,
     /// `SKRouteTag`, only if the operator was given one.
     pub route_tag: Option<String>,
@@ -64,11 +64,11 @@ pub struct IlinkConfig {
     pub text_limit: usize,
     /// Time limits.
     pub timeouts: Timeouts,
-    /// When a bot may write.
+    /// Limits on messages from a bot to a person.
     pub window: WindowRules,
 }
 
-/// How long calls may take.
+/// Time limits of calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
     /// Hold time of a poll until the server suggests one.
@@ -165,7 +165,7 @@ impl IlinkNetwork {
         random: Random,
     ) -> Result<Self> {
         let hosts = Arc::new(Hosts::new(&config.login_base_url, &config.cdn_base_url));
-        // What is sent to a person must not arrive twice.
+        // A message to a person must not arrive twice.
         let egress = egress.trusted().once();
         let transport = Transport::new(Arc::new(config.normalized()), egress, random);
         Ok(Self { name: name.to_owned(), transport, hosts, clock })
@@ -186,7 +186,8 @@ impl Network for IlinkNetwork {
         self.login().begin(known).await
     }
 
-    /// Asks once, for at most `wait`; the caller leaves a second between two steps without a new code.
+    /// Requests the status once, for at most `wait`; the caller leaves a second between two steps without a new
+    /// code.
     async fn login_step(
         &self,
         state: &LoginState,

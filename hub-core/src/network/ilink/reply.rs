@@ -1,4 +1,4 @@
-//! What an answer of the network means: status, codes, texts (`docs/ilink.md#json`).
+//! Meaning of the network's answers: status, codes, texts (`docs/ilink.md#json`).
 
 use std::{fmt, time::Duration};
 
@@ -68,7 +68,7 @@ impl Reply {
         }
     }
 
-    /// What an HTTP status other than success means.
+    /// Maps an HTTP status other than success to an error.
     pub(super) fn accept_status(&self) -> Result<(), NetworkError> {
         let message = format!("HTTP {}", self.status.as_u16());
         Err(match self.status {
@@ -130,7 +130,7 @@ impl From<EgressError> for NetworkError {
     }
 }
 
-/// A text of the network as it may stand in a log or an error: one line, not endless.
+/// Makes a text of the network fit for a log or an error: one line, at most 200 characters.
 pub(super) fn printable(text: &str) -> String {
     let one_line = |c: char| if c.is_control() { ' ' } else { c };
     text.chars().take(MESSAGE_CHARS).map(one_line).collect()

@@ -1,4 +1,4 @@
-//! `sendmessage`: the request, and what its answer says about the message's fate (`docs/ilink.md#sending`).
+//! `sendmessage`: the request, and the outcome that its answer shows (`docs/ilink.md#sending`).
 
 use serde_json::{Value, json};
 
@@ -38,7 +38,8 @@ fn item(outgoing: &Outgoing) -> Value {
     file.unwrap_or_else(|| json!({ "type": TEXT, "text_item": { "text": outgoing.text } }))
 }
 
-/// Why a message is not even tried. The network would answer some of these like a closed window.
+/// Returns the outcome of a message that is rejected without a request. The network would answer some of these like
+/// a closed window.
 pub(super) fn refuse(outgoing: &Outgoing) -> Option<SendOutcome> {
     if outgoing.context_token.expose().is_empty() {
         return Some(SendOutcome::WindowClosed("the person has to write first".into()));
@@ -57,7 +58,7 @@ pub(super) fn refuse(outgoing: &Outgoing) -> Option<SendOutcome> {
     Some(SendOutcome::Rejected(reason.into()))
 }
 
-/// What the exchange says about the message.
+/// Returns the outcome of a send from its answer or its failure.
 pub(super) fn outcome(exchange: Result<Reply, EgressError>) -> SendOutcome {
     match exchange {
         Ok(reply) => answered(&reply),
@@ -105,7 +106,7 @@ fn refused(refusal: Refusal) -> SendOutcome {
 }
 
 impl From<NetworkError> for SendOutcome {
-    /// Of an answer that came: an unusable one leaves the message's fate open.
+    /// For an answer that was received: an unusable one leaves the outcome unknown.
     fn from(error: NetworkError) -> Self {
         match error {
             NetworkError::LoginExpired(message) => Self::LoginExpired(message),

@@ -18,7 +18,7 @@ use crate::{
     time::{ManualClock, Timestamp},
 };
 
-/// What the server does with one request.
+/// Action of the server on one request.
 enum Act {
     Answer(u16, Value),
     Raw(&'static str),
@@ -26,7 +26,7 @@ enum Act {
     Hang,
 }
 
-/// Answers from a script, in order, and keeps what came.
+/// Answers from a script, in order, and keeps the requests.
 #[derive(Default)]
 struct Script {
     acts: Mutex<VecDeque<Act>>,

@@ -6,7 +6,7 @@ use super::fence::Fence;
 
 /// Most bytes of one part; the network refuses above 16,384.
 pub(super) const MAX_BYTES: usize = 16_000;
-/// How far a cut steps back to spare a grapheme; longer ones are no text.
+/// Characters by which a cut steps back to spare a grapheme; longer ones are not text.
 const LONGEST_GRAPHEME: usize = 32;
 
 /// Cuts `text` into parts of at most `limit` characters and [`MAX_BYTES`] bytes: at a blank line, else a
@@ -62,9 +62,9 @@ impl Room {
 /// One piece off the front of a text.
 struct Cut<'t> {
     piece: &'t str,
-    /// What closes the code at the end of the piece; empty outside code.
+    /// Line that closes the code at the end of the piece; empty outside code.
     closing: String,
-    /// The code that goes on in the rest.
+    /// The code that continues in the rest.
     open: Option<Fence>,
     rest: &'t str,
 }
@@ -119,7 +119,7 @@ fn break_before(text: &str, end: usize) -> usize {
     places.into_iter().flatten().find(|at| *at >= end / 2).unwrap_or(end)
 }
 
-/// Where the last sentence that is whole at `end` ends.
+/// Returns the end of the last sentence that is whole at `end`.
 fn sentence_end(text: &str, end: usize) -> Option<usize> {
     let ends = |at: usize, c: char| match c {
         '。' | '！' | '？' | '…' => true,

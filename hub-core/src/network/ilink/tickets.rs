@@ -9,9 +9,10 @@ use std::{
 
 use crate::{secret::Secret, time::Timestamp};
 
-/// How long a ticket is used. The service's own limit is not known; a stale one leaves the sign on for ever.
+/// Time for which a ticket is used. The service's own limit is not known; a stale one leaves the indicator on
+/// forever.
 const LIFE: Duration = Duration::from_secs(600);
-/// How long a denial is believed, so that the sign's repeats do not ask again each time.
+/// Time for which a denial is kept, so that repeats of the indicator do not request a ticket each time.
 const DENIAL_LIFE: Duration = Duration::from_secs(60);
 /// Most people remembered; at the cap the oldest entry makes room.
 const MAX_TICKETS: usize = 1_000;
@@ -25,23 +26,23 @@ struct Entry {
     until: Timestamp,
 }
 
-/// What the network said when it was asked for a ticket.
+/// Response of the network to a request for a ticket.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Ticket {
-    /// The sign can be shown with this.
+    /// Ticket that shows the indicator.
     Granted(Secret),
-    /// There is no sign for this person at the moment.
+    /// There is no indicator for this person at the moment.
     Denied,
 }
 
 impl Tickets {
-    /// What was said for a person, as long as it holds.
+    /// Returns the response for a person while it is valid.
     pub(super) fn find(&self, user: &str, now: Timestamp) -> Option<Ticket> {
         let entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.get(user).filter(|entry| now < entry.until).map(|entry| entry.ticket.clone())
     }
 
-    /// Remembers what was said.
+    /// Remembers a response.
     pub(super) fn insert(&self, user: &str, ticket: Ticket, now: Timestamp) {
         let until = now + if ticket == Ticket::Denied { DENIAL_LIFE } else { LIFE };
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,7 +10,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// What a server may suggest as the hold time of a poll.
+/// Range of the hold times that a server may suggest.
 const HOLD_RANGE: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(60)];
 
 /// The hold time that an answer suggests, successful or not; `None` keeps the old one.

@@ -20,19 +20,19 @@ pub(crate) use wire::{Call, MAX_API_BODY, Reply, parse_query, text_of, token_of}
 /// The response to a call; the error is a refusal.
 pub(crate) type Answer = Result<Reply, Reply>;
 
-/// What responds to the calls of the protocol. What a call has to contain was checked before.
+/// A backend that responds to the calls of the protocol. The required fields of a call were checked before.
 #[async_trait]
 pub(crate) trait Backend: Sync {
     /// The account or program that a token belongs to.
     type Caller: Send + Sync;
 
-    /// Whose token a call has; the refusal is -14.
+    /// Returns the caller that the token of a call belongs to; the refusal is -14.
     async fn authenticate(&self, call: &Call) -> Result<Self::Caller, Reply>;
     /// Starts a login. `tokens` are those that the client still holds.
     async fn get_bot_qrcode(&self, call: &Call, tokens: Vec<&str>) -> Answer;
     /// Waits for a change of a login.
     async fn get_qrcode_status(&self, call: &Call, qrcode: &str, verify_code: Option<&str>) -> Answer;
-    /// The client begins or stops to poll.
+    /// Handles the announcement that the client begins or stops to poll.
     async fn notify(&self, caller: Self::Caller, started: bool) -> Answer;
     /// Waits for messages after a cursor, which is empty at first.
     async fn get_updates(&self, caller: Self::Caller, cursor: &str) -> Answer;

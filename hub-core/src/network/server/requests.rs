@@ -38,13 +38,11 @@ pub(crate) enum Item<'a> {
 
 /// An item with a file.
 pub(crate) struct FileItem<'a> {
-    /// What it is.
     pub kind: FileItemKind,
     /// `image_item`, `file_item` or `video_item`; `None` if it is missing.
     pub part: Option<&'a Map<String, Value>>,
 }
 
-/// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileItemKind {
     /// An image.
@@ -56,7 +54,6 @@ pub(crate) enum FileItemKind {
 }
 
 impl FileItemKind {
-    /// The word for it.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Image => "image",

@@ -8,7 +8,7 @@ use subtle::ConstantTimeEq;
 
 use crate::{random::Random, time::Timestamp};
 
-/// What every context token starts with today.
+/// Current prefix of every context token.
 const CONTEXT_PREFIX: &str = "AARz";
 
 /// Signs the values of one server, or of one of its accounts.
@@ -39,7 +39,7 @@ pub(crate) fn typing_ticket(key: &Key, wx_id: &str, user_id: &str, now: Timestam
     BASE64.encode(&[&at[..], &mark].concat())
 }
 
-/// When a typing ticket was made; `None` unless it was made for this bot and this person.
+/// Returns the creation time of a typing ticket; `None` unless it was created for this bot and this person.
 pub(crate) fn typing_ticket_time(key: &Key, wx_id: &str, user_id: &str, ticket: &str) -> Option<Timestamp> {
     let bytes = BASE64.decode(ticket.as_bytes()).ok()?;
     let (at, given) = bytes.split_first_chunk::<8>()?;
@@ -62,7 +62,7 @@ pub(crate) fn cursor_position(key: &Key, generation: u32, text: &str) -> Option<
     is_same(cursor(key, generation, position).as_bytes(), text.as_bytes()).then_some(position)
 }
 
-/// Whether what was given is what was issued, in a time that does not show how much of it is right.
+/// Compares a given value with the issued one, in constant time.
 pub(crate) fn is_same(given: &[u8], issued: &[u8]) -> bool {
     given.ct_eq(issued).into()
 }

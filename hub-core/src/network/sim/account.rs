@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{random::Random, time::Timestamp};
 
-/// How long a `client_id` is remembered.
+/// Time for which a `client_id` is remembered.
 const CLIENT_ID_LIFE: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 
-/// What a confirmed login created or found.
+/// A bot that a confirmed login created or found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Account {
     /// The bot's id on the network, `<12 hex>@im.bot`.
@@ -25,7 +25,7 @@ pub struct Account {
 /// State of a bot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AccountStatus {
-    /// Which.
+    /// The bot and its owner.
     #[serde(flatten)]
     pub account: Account,
     /// `notifystart` was called, and `notifystop` not since.
@@ -47,7 +47,7 @@ pub struct SimContact {
     pub user_id: String,
     /// Whether the bot is theirs.
     pub owner: bool,
-    /// When they last wrote.
+    /// Time of their last message.
     pub last_message_at: Option<Timestamp>,
     /// Messages that the bot may still send them before they write again.
     pub sends_left: u32,

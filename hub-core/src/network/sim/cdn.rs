@@ -1,6 +1,6 @@
 //! Media (`docs/ilink.md#files`): `getuploadurl`, the CDN, and whether the receiver of a media item can open it.
 //!
-//! Blobs are kept as they were uploaded; whether a key opens one is looked at when it is sent.
+//! Blobs are kept as they were uploaded; whether a key opens one is checked when it is sent.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -51,7 +51,7 @@ pub(super) struct Permit {
 }
 
 impl Permit {
-    /// What a phone uploads is not announced.
+    /// Creates the permit for the upload of a person, which is not announced.
     pub(super) fn of_person(wx_id: &str, owner: &str, raw_size: usize, size: usize, raw_md5: &str) -> Self {
         Self {
             wx_id: wx_id.to_owned(),
@@ -166,8 +166,8 @@ impl World {
         )
     }
 
-    /// A media item of a send. What the receiver cannot open is accepted and marked, as in reality; the strict switch
-    /// refuses it with -2.
+    /// Reads a media item of a send. Media that the receiver cannot open is accepted and marked, as in reality; the
+    /// strict switch refuses it with -2.
     pub(super) fn read_media(
         &mut self,
         env: &Env<'_>,
@@ -228,7 +228,7 @@ impl Blob {
         fits.then(|| plain.into())
     }
 
-    /// What is wrong with an item about this blob, as far as its sizes and types tell.
+    /// Returns the problem of an item with this blob, as far as its sizes and types show it.
     fn problem(&self, item: &FileItem<'_>) -> Option<&'static str> {
         let size = |name| item.part.and_then(|part| part.get(name)).and_then(Value::as_u64);
         let sized = match item.kind {
@@ -248,7 +248,7 @@ impl Blob {
     }
 }
 
-/// What is wrong with a key by its form: only base64 of 32 hex digits can be opened.
+/// Returns the problem of a key's form: only base64 of 32 hex digits can be opened.
 fn key_problem(key: &str) -> Option<&'static str> {
     let digits = BASE64.decode(key.as_bytes()).unwrap_or_default();
     (!is_hex32(&digits)).then_some("cannot be opened: aes_key is not base64 of 32 hex digits")

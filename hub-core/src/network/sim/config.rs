@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How often a message is handed out.
+/// Mode of the delivery of inbound messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryMode {
@@ -17,7 +17,7 @@ pub enum DeliveryMode {
     ReplayOnEmpty,
 }
 
-/// What happens to a send without a context token.
+/// Handling of a send without a context token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenlessSend {
@@ -32,7 +32,7 @@ pub enum TokenlessSend {
     Invalid,
 }
 
-/// Which forms of the upload URL `getuploadurl` answers.
+/// Forms of the upload URL that `getuploadurl` returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UploadUrls {
@@ -48,13 +48,13 @@ pub enum UploadUrls {
 /// The simulator's settings. The defaults are described in `docs/ilink.md#simulator`.
 #[derive(Debug, Clone)]
 pub struct SimConfig {
-    /// How long `getupdates` is held without a message; also the answered `longpolling_timeout_ms`.
+    /// Hold time of `getupdates` without a message; also returned as `longpolling_timeout_ms`.
     pub hold: Duration,
-    /// How long `get_qrcode_status` is held without a change.
+    /// Hold time of `get_qrcode_status` without a change.
     pub qr_hold: Duration,
-    /// How long a QR code lives.
+    /// Lifetime of a QR code.
     pub qr_life: Duration,
-    /// How long `confirmed` and `binded_redirect` are repeated.
+    /// Time for which `confirmed` and `binded_redirect` are repeated.
     pub qr_done_life: Duration,
     /// Wrong pairing codes until `verify_code_blocked`.
     pub verify_tries: u32,
@@ -64,9 +64,9 @@ pub struct SimConfig {
     pub replay: usize,
     /// Inbound messages are held back until `notifystart`.
     pub silent_until_notifystart: bool,
-    /// How long a person's message permits answers.
+    /// Time for which a person's message permits answers.
     pub window: Duration,
-    /// How many answers it permits.
+    /// Number of answers that it permits.
     pub window_sends: u32,
     /// Sends without a context token.
     pub tokenless: TokenlessSend,
@@ -78,9 +78,9 @@ pub struct SimConfig {
     pub upload_urls: UploadUrls,
     /// CDN parameters contain `+`, `/` and `=` in place of being URL-safe.
     pub awkward_cdn_params: bool,
-    /// How long a CDN reference lives.
+    /// Lifetime of a CDN reference.
     pub cdn_life: Duration,
-    /// Starts every URL handed out, in place of the address a request came in on.
+    /// Base of every returned URL, in place of the address of the request.
     pub public_url: Option<String>,
     /// Caps on everything that is kept.
     pub caps: SimCaps,
@@ -119,7 +119,7 @@ impl SimConfig {
     }
 }
 
-/// How much a simulator keeps, and what it does then.
+/// Caps on the state of a simulator, and the effect of each.
 #[derive(Debug, Clone, Copy)]
 pub struct SimCaps {
     /// Bound accounts; a further confirmation is refused.

@@ -1,4 +1,4 @@
-//! The control API `/_sim/…`: what people do with their phones, and what went out, in JSON.
+//! The control API `/_sim/…`: actions of people on their phones, and the messages that bots sent, in JSON.
 //!
 //! Answers are bare objects. Errors are `{"error":{"code","message"}}` under the code's usual HTTP status, and
 //! change nothing. Requests of web pages are refused. The calls are listed in `docs/ilink.md#control-api`.
@@ -19,7 +19,7 @@ use crate::{
 
 /// Largest body of a control call: bulk injection serves load tests.
 pub(super) const MAX_CONTROL_BODY: usize = 16 << 20;
-/// Where the control API lives.
+/// Path prefix of the control API.
 pub(super) const CONTROL: &str = "/_sim/";
 
 /// Longest wait for a send.

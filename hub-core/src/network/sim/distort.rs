@@ -1,4 +1,4 @@
-//! What a fault makes of an answer.
+//! Effects of faults on answers.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::{
     network::server::{Call, Endpoint, Reply},
 };
 
-/// What a gateway says instead of JSON.
+/// Page that a gateway returns instead of JSON.
 const PAGE: &str =
     "<!DOCTYPE html>\n<html><head><title>Gateway</title></head><body><h1>Try later</h1></body></html>\n";
 
-/// The answer in place of the right one; the right one itself for actions that do something else.
+/// Returns the distorted answer; the right one for actions that do something else.
 pub(super) fn distort(action: &Action, call: &Call, reply: Reply) -> Result<Reply, Cut> {
     Ok(match action {
         Action::Cut { .. } => return Err(Cut),

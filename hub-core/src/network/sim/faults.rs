@@ -1,4 +1,4 @@
-//! Faults on demand (`docs/ilink.md#control-api`): what goes wrong, for which requests, how often.
+//! Faults on demand (`docs/ilink.md#control-api`): their actions, the requests that they hit, and how often.
 //!
 //! # The JSON of a fault
 //!
@@ -42,7 +42,7 @@ pub(super) use armed::{Faults, Stage, Subject};
 /// Longest delay, penalty or time to expiry that is taken.
 const MAX_MS: u64 = 24 * 3600 * 1000;
 
-/// What goes wrong, for which requests, how often.
+/// A fault: its action, the requests that it hits, and how often.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
@@ -67,7 +67,7 @@ pub struct Fault {
     /// Only answers of `getupdates` that carry messages.
     #[serde(default)]
     pub only_with_messages: bool,
-    /// What happens.
+    /// Action on the request.
     pub action: Action,
 }
 
@@ -76,7 +76,7 @@ fn once() -> Option<u32> {
     Some(1)
 }
 
-/// What happens to a request.
+/// Action on a request.
 ///
 /// `effect` says whether the request changes the state although its answer is spoiled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -162,7 +162,7 @@ pub enum Action {
     Reorder,
     /// The ids of an answer as JSON strings or as numbers, whatever is usual.
     Ids {
-        /// Which.
+        /// Form of the ids.
         form: IdForm,
     },
     /// Every message gets an item of an unknown type and unknown fields.
@@ -186,7 +186,7 @@ pub enum Action {
     },
 }
 
-/// How an id is written.
+/// Form of an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdForm {
@@ -216,7 +216,7 @@ impl Action {
         }
     }
 
-    /// The only endpoint it means something on.
+    /// Returns the only endpoint that the action applies to.
     const fn endpoint(&self) -> Option<Endpoint> {
         match self {
             Self::FreezeCursor

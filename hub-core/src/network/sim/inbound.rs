@@ -1,4 +1,4 @@
-//! Messages from people to bots: how they are made, and how long they are kept.
+//! Messages from people to bots: their creation and their retention.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -26,7 +26,7 @@ const MAX_USER_ID: usize = 128;
 /// message.
 const INSTRUCTIONS: [&str; 4] = ["wx_id", "from_user_id", "text", "items"];
 
-/// What was injected for one account, in order.
+/// Messages that were injected for one account, in order.
 #[derive(Default)]
 pub(super) struct Inbox {
     /// Contiguous positions, oldest first.
@@ -64,7 +64,7 @@ impl Inbox {
         room
     }
 
-    /// Appends what is due, and says when the next one is.
+    /// Appends the repeats that are due, and returns the time of the next one.
     pub(super) fn release_due(&mut self, now: Timestamp) -> Option<Timestamp> {
         self.scheduled.sort_by_key(|(at, _)| *at);
         let due = self.scheduled.partition_point(|(at, _)| *at <= now);
@@ -74,7 +74,7 @@ impl Inbox {
         self.scheduled.first().map(|(at, _)| *at)
     }
 
-    /// Up to `limit` messages behind a position, and the position of the last of them.
+    /// Returns up to `limit` messages after a position, and the position of the last of them.
     pub(super) fn behind(&self, position: u64, limit: usize) -> (Vec<&str>, u64) {
         let first = self.queue.front().map_or(0, |stored| stored.position);
         let skip = usize::try_from((position + 1).saturating_sub(first)).unwrap_or(usize::MAX);
@@ -83,7 +83,7 @@ impl Inbox {
         (found.map(|stored| stored.json.as_str()).collect(), last)
     }
 
-    /// Takes a cursor as proof that everything up to it arrived; keeps `retained` of that for old cursors.
+    /// Records that a cursor acknowledged everything up to it; keeps `retained` of that for old cursors.
     pub(super) fn acknowledge(&mut self, position: u64, retained: usize) {
         self.acknowledged = self.acknowledged.max(position);
         while self.queue.len() > self.pending() + retained {

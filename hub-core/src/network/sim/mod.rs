@@ -79,7 +79,7 @@ pub use violation::{Violation, ViolationKind};
 
 use world::{Env, World};
 
-/// Messages one call to list or wait for sends answers at most.
+/// Most messages that one call to list or wait for sends returns.
 const MAX_LISTED: usize = 1_000;
 
 /// A simulated chat network. Cheap to clone; clones share the state.
@@ -116,9 +116,9 @@ impl Simulator {
         self.act(|world, env| world.scan(env, qr_text))
     }
 
-    /// Confirms a login, scanned or not. A new person with a new bot unless `user_id` says who; a known person
-    /// is bound to a new bot, which ends the token of the old one, unless the client showed that very token:
-    /// then the bot stays and the client hears `binded_redirect`.
+    /// Confirms a login, scanned or not. Creates a new person with a new bot unless `user_id` names a person; a
+    /// known person is bound to a new bot, which ends the token of the old one, unless the client showed that very
+    /// token: then the bot stays and the client gets `binded_redirect`.
     ///
     /// # Errors
     /// As [`scan`](Self::scan); `CONFLICT` also when the simulator is full.
@@ -173,7 +173,7 @@ impl Simulator {
         self.act(|world, env| world.open_sent(env, sent))
     }
 
-    /// What bots sent with a number above `after`, oldest first, at most 1 000.
+    /// Returns the sends of bots with a number above `after`, oldest first, at most 1 000.
     pub fn outbound(&self, wx_id: Option<&str>, after: u64) -> Vec<Outbound> {
         self.act(|world, _| world.outbox.list(wx_id, after, MAX_LISTED))
     }
@@ -205,17 +205,17 @@ impl Simulator {
         }
     }
 
-    /// The typing calls that were taken, oldest first.
+    /// Returns the typing calls that were accepted, oldest first.
     pub fn typing(&self, wx_id: Option<&str>) -> Vec<Typing> {
         self.act(|world, _| world.typing.list(wx_id))
     }
 
-    /// What clients did wrong, oldest first.
+    /// Returns the protocol violations of clients, oldest first.
     pub fn violations(&self, wx_id: Option<&str>) -> Vec<Violation> {
         self.act(|world, _| world.violations.list(wx_id))
     }
 
-    /// How the bots stand, by `wx_id`.
+    /// Returns the status of every bot, by `wx_id`.
     pub fn accounts(&self) -> Vec<AccountStatus> {
         let mut all: Vec<_> =
             self.act(|world, env| world.accounts.values().map(|account| account.status(env.now)).collect());

@@ -135,7 +135,7 @@ impl Outbox {
     }
 }
 
-/// The one item of a send, and how the receiver fares with it.
+/// The one item of a send, as the receiver sees it.
 pub(super) struct Content {
     pub text: String,
     pub media: Option<OutboundMedia>,

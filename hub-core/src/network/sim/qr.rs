@@ -19,10 +19,10 @@ use crate::{
     words::words,
 };
 
-/// Where the text of a QR code leads to when it is opened as a link, in place of being scanned.
+/// Path prefix of the page that opens when the text of a QR code is opened as a link, in place of being scanned.
 pub(super) const PAGE: &str = "/q/";
 
-/// What can be done to a QR code besides scanning and confirming it.
+/// Action on a QR code other than scanning and confirming it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum QrAction {
@@ -60,7 +60,7 @@ words! {
 }
 
 impl Status {
-    /// Whether there is something a poll must not be held for.
+    /// Whether a poll must not be held for the status.
     const fn is_final(self) -> bool {
         matches!(self, Self::VerifyCodeBlocked | Self::Expired | Self::BindedRedirect | Self::Confirmed)
     }
@@ -101,7 +101,7 @@ impl QrCode {
         if redirected && self.status == Status::Scaned { Status::ScanedButRedirect } else { self.status }
     }
 
-    /// When time changes the status.
+    /// Returns the time at which the status changes by itself.
     fn ends_at(&self, env: &Env<'_>) -> Option<Timestamp> {
         match self.done_at {
             Some(done) => Some(done + env.config.qr_done_life),
@@ -265,7 +265,7 @@ impl World {
         }
     }
 
-    /// The person confirms on the phone; `user_id` says who, a new person when absent.
+    /// Confirms the login as `user_id`, or as a new person when absent.
     pub(super) fn confirm(&mut self, env: &Env<'_>, text: &str, user_id: Option<&str>) -> Result<Account> {
         if user_id.is_some_and(|id| !(1..=128).contains(&id.len())) {
             return Err(Error::invalid("user_id", "must be a text of 1 to 128 bytes"));
@@ -291,7 +291,7 @@ impl World {
         Ok(account)
     }
 
-    /// Moves a code by hand.
+    /// Applies an action to a code.
     pub(super) fn move_qr(&mut self, env: &Env<'_>, text: &str, action: QrAction) -> Result<()> {
         let tries = env.config.verify_tries;
         let code = self.qr_codes.by_text(text)?;

@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Where files are uploaded.
+/// Path of file uploads.
 const UPLOAD: &str = "/c2c/upload";
 /// Largest upload in bytes.
 const MAX_UPLOAD: usize = 200 << 20;

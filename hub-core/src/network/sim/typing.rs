@@ -11,19 +11,19 @@ use crate::{
     time::Timestamp,
 };
 
-/// How long a typing ticket is taken.
+/// Lifetime of a typing ticket.
 const TICKET_LIFE: Duration = Duration::from_secs(600);
 
-/// One `sendtyping` that was taken.
+/// One `sendtyping` that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Typing {
     /// The bot.
     pub wx_id: String,
-    /// Who sees it.
+    /// The person who sees it.
     pub user_id: String,
     /// Shown (status 1) or hidden (status 2).
     pub on: bool,
-    /// When.
+    /// Time of the call.
     pub at: Timestamp,
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::world::Env;
 use crate::{network::server::Call, time::Timestamp};
 
-/// What a client did wrong.
+/// Kind of a protocol violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ViolationKind {
@@ -34,13 +34,13 @@ pub enum ViolationKind {
 /// One breach.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// When.
+    /// Time of the call.
     pub at: Timestamp,
     /// The account, where the call had a valid token.
     pub wx_id: Option<String>,
-    /// What.
+    /// Kind of the violation.
     pub kind: ViolationKind,
-    /// Where, without secrets.
+    /// Place of the violation, without secrets.
     pub detail: String,
 }
 

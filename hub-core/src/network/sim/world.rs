@@ -22,7 +22,7 @@ use crate::{
     time::{Instant, Timestamp},
 };
 
-/// What an act depends on besides the state.
+/// Environment of an act, in addition to the state.
 #[derive(Clone, Copy)]
 pub(super) struct Env<'a> {
     pub config: &'a SimConfig,
@@ -32,7 +32,7 @@ pub(super) struct Env<'a> {
 }
 
 impl Env<'_> {
-    /// When a moment of the wall clock comes, unless the clock is set.
+    /// Converts a time of the wall clock to the monotonic clock; wrong if the clock is set meanwhile.
     pub fn instant_of(&self, at: Timestamp) -> Instant {
         self.instant + at.since(self.now)
     }

@@ -1,8 +1,8 @@
-//! What an implementation of one of this crate's traits has to do, as tests that its author runs.
+//! Requirements on implementations of this crate's traits, as tests that their authors run.
 //!
 //! The hub relies on every rule that is checked here: a network that breaks one loses messages, repeats them or
-//! shows secrets, with a hub that does everything right. The suites run against the implementation alone, without
-//! a hub, and tell every rule that is broken, each with what was seen.
+//! shows secrets, with a hub that does everything right. The suites run against the implementation alone, without a
+//! hub, and report every broken rule with the observed behaviour.
 //!
 //! - [`check_network`]: [`Network`](crate::network::Network) and its connections.
 //! - [`check_tools`]: [`Tools`](crate::ai::Tools) that models may call.
@@ -22,7 +22,7 @@ pub use tools::check_tools;
 pub struct Broken {
     /// The rule, as a sentence that should be true.
     pub rule: &'static str,
-    /// What was seen instead.
+    /// The observed behaviour.
     pub seen: String,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Broken {
     }
 }
 
-/// Collects what is broken.
+/// Collects the broken rules.
 #[derive(Debug, Default)]
 struct Findings(Vec<Broken>);
 
@@ -44,7 +44,7 @@ impl Findings {
         }
     }
 
-    /// What came of a call without which the rest cannot be checked.
+    /// Returns the value of a call without which the rest cannot be checked, or records the broken rule.
     fn need<T, E: fmt::Debug>(&mut self, came: Result<T, E>, rule: &'static str) -> Option<T> {
         came.map_err(|error| self.check(false, rule, || format!("{error:?}"))).ok()
     }

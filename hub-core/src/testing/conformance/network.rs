@@ -1,4 +1,4 @@
-//! What a chat network has to do.
+//! Requirements on a chat network.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
 
 /// The longest that any call may take; a hub gives up on a poll after about this long.
 const TEST_TIMEOUT: Duration = Duration::from_secs(90);
-/// How long one step of a login is asked to wait.
+/// Wait that one step of a login is called with.
 const STEP: Duration = Duration::from_millis(500);
 /// Polls in which a message has to come.
 const POLLS: usize = 20;
@@ -23,7 +23,7 @@ const POLLS: usize = 20;
 /// A network under test, and its people, as far as the suite needs them.
 #[async_trait]
 pub trait NetworkHarness: Send + Sync {
-    /// The network. Every call answers one with the same accounts.
+    /// The network. Every call returns one with the same accounts.
     fn network(&self) -> Arc<dyn Network>;
 
     /// A person scans the code of a login and confirms.
@@ -173,7 +173,7 @@ impl Suite<'_> {
         self.found.check(nameless == 0, "every message names its sender", || format!("{nameless} do not"));
     }
 
-    /// A crash before the commit asks the old cursor again.
+    /// Checks that messages repeat: after a crash before the commit, the old cursor is requested again.
     async fn check_repeats(&mut self, connection: &dyn Connection, messages: &[InboundMessage]) {
         let Some((again, _)) = self.receive(connection, "", messages.len()).await else { return };
         let keys = |messages: &[InboundMessage]| {
@@ -244,7 +244,7 @@ impl Suite<'_> {
         drop(self.within("typing", typing).await);
     }
 
-    /// What is printed ends up in logs.
+    /// Checks that no token is printed, since printed text ends up in logs.
     fn secrets(&mut self, account: &Credentials) {
         let printed = format!("{:?} {:?}", self.network, self.network.connect(account));
         self.found.check(
@@ -254,7 +254,7 @@ impl Suite<'_> {
         );
     }
 
-    /// Notes of another version of the network, as a store may hold them after an upgrade.
+    /// Checks a login state of another version of the network, as a store may hold it after an upgrade.
     async fn foreign_notes(&mut self) {
         let foreign = LoginState(Secret::new("{\"of\":\"another version\"}"));
         let Some(step) = self.step(&foreign).await else {

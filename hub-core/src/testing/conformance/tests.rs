@@ -1,4 +1,5 @@
-//! The suites pass what is right, and name what is wrong: each fault of these wrappers breaks one rule.
+//! The suites accept a correct implementation and report a faulty one: each fault of these wrappers breaks one
+//! rule.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +21,6 @@ use crate::{
     time::Clock,
 };
 
-/// What is wrong with a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     Nothing,
@@ -195,7 +195,6 @@ async fn every_fault_of_a_network_is_named() {
     }
 }
 
-/// What is wrong with a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ToolFault {
     Nothing,

@@ -1,13 +1,13 @@
-//! What tools for models have to do.
+//! Requirements on tools for models.
 
 use std::{collections::HashSet, time::Duration};
 
 use super::{Broken, Findings};
 use crate::ai::{Tool, ToolCall, ToolScope, Tools};
 
-/// A call is given up after about this long.
+/// A call is abandoned after about this time.
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// What of an answer a model is shown; the rest is cut.
+/// Bytes of an answer that a model is shown; the rest is cut.
 const ANSWER: usize = 16 * 1024;
 
 /// Runs every check of tools, in a conversation for which some are offered. `known` is a call of one of them that

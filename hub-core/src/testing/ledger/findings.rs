@@ -1,4 +1,4 @@
-//! What the books say when they are compared.
+//! Result of the comparison of the records.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -9,19 +9,19 @@ use std::{
 use super::{Entry, Ledger, Receipt, Repeats, Reported};
 use crate::time::Timestamp;
 
-/// A receiver may look at what a dead process wrote this much after its death.
+/// A receiver may process a request of a dead process this much after its death.
 const LATE: Duration = Duration::from_secs(2);
-/// How many entries of a set are printed.
+/// Entries of a set that are printed.
 const PRINTED: usize = 20;
 
-/// What the books say. Everything is a set, so that a failure shows which messages it is about.
+/// Differences between the records. Everything is a set, so that a failure shows which messages it is about.
 #[derive(Debug, Default)]
 pub struct Findings {
     origin: String,
     crashes: Vec<Timestamp>,
     sent: usize,
     received: usize,
-    /// Acknowledged, and never taken by a sink, and not reported as given up.
+    /// Acknowledged, never accepted by a sink, and not reported as failed or unknown.
     pub lost: BTreeSet<Entry>,
     /// Received and never sent, or not to this sink.
     pub phantom: BTreeSet<Entry>,
@@ -31,7 +31,7 @@ pub struct Findings {
     pub unexplained: BTreeSet<Entry>,
     /// Received under two ids.
     pub renamed: BTreeSet<Entry>,
-    /// The hub says something else than the sink.
+    /// The hub reports another outcome than the sink.
     pub untrue: BTreeSet<Entry>,
     /// Taken twice where that may never be.
     pub repeated: BTreeSet<Entry>,
@@ -64,7 +64,7 @@ impl Ledger {
                     findings.phantom.insert(entry.clone());
                 }
                 Some(sent) => {
-                    // The next one of a lane comes after the one before is over, so nothing ever goes back.
+                    // A message of a lane is sent only after the one before is over, so the order never goes back.
                     let newest = newest.entry((&receipt.sink, &sent.lane)).or_default();
                     if sent.place < *newest {
                         findings.reordered.insert(entry.clone());
@@ -85,7 +85,7 @@ impl Ledger {
         findings
     }
 
-    /// One message at one sink.
+    /// Compares the records of one message at one sink.
     fn look_at(&self, entry: &Entry, receipts: &[&Receipt], findings: &mut Findings) {
         if receipts.iter().any(|receipt| receipt.id != receipts[0].id) {
             findings.renamed.insert(entry.clone());
@@ -125,7 +125,7 @@ impl Ledger {
 }
 
 impl Findings {
-    /// The most that one crash caused to be received again.
+    /// Returns the largest number of messages that one crash caused to be received again.
     pub fn most_duplicates(&self) -> usize {
         self.duplicates.values().copied().max().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! What a plugin's failure does to the delivery, its trace and the plugin: crashes, and errors after the request.
+//! Effects of a plugin's failure on the delivery, its trace and the plugin: crashes, and errors after the request.
 
 use std::{os::unix::fs::PermissionsExt as _, path::PathBuf};
 
@@ -206,7 +206,7 @@ async fn a_plugin_that_times_out_repeatedly_is_stopped_until_it_is_enabled_again
     };
     let found = installed().await;
     assert!(found.enabled && found.paused.unwrap().contains("did not end"));
-    // Nothing runs, and nothing is sent without what it would have done.
+    // The plugin does not run, and no message is sent without its changes.
     scene.hub.say(&scene.bot, "well");
     scene
         .hub

@@ -27,7 +27,7 @@ impl Tables {
         true
     }
 
-    /// Stores the replies of an outcome; what the first of them is to be sent with at once.
+    /// Stores the replies of an outcome. Returns a permit if the first of them is to be sent at once.
     pub(super) fn enqueue_replies(&mut self, finished: &Finished) -> Option<Permit> {
         let mut replies = finished.replies.iter();
         let first = replies.next()?;

@@ -1,4 +1,4 @@
-//! The calls to the model, and between them the tools that it asks for.
+//! The calls to the model, and between them the tools that it requests.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ const MAX_ROUNDS: u32 = 5;
 /// Most of a tool's answer that the model is shown, in bytes.
 const MAX_TOOL_ANSWER: usize = 16 * 1024;
 
-/// Longest name of a tool in the kind of a step: a model may ask for anything.
+/// Longest name of a tool in the kind of a step: a model may request any name.
 const MAX_NAME: usize = 64;
 
-/// When an answer has to be there.
+/// Time limits of an answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     pub started: Instant,
@@ -37,7 +37,7 @@ pub(super) struct Dialogue<'d, 'a> {
     prompt: Prompt,
     scope: ToolScope,
     limits: Limits,
-    /// What the calls cost so far.
+    /// Tokens that the calls used so far.
     pub usage: Usage,
     /// Calls that were answered.
     pub calls: u32,
@@ -54,7 +54,7 @@ impl<'d, 'a> Dialogue<'d, 'a> {
         Self { attempt, setup, prompt, scope, limits, usage: Usage::default(), calls: 0 }
     }
 
-    /// Asks until the model has answered without asking for tools.
+    /// Calls the model until it answers without requesting tools.
     pub async fn speak(&mut self) -> Result<Completion, AiFault> {
         for round in 1..=MAX_ROUNDS {
             let completion = self.ask(round).await?;
@@ -116,7 +116,7 @@ impl<'d, 'a> Dialogue<'d, 'a> {
         answered
     }
 
-    /// Calls what the model asked for, in its order, and adds the answers to the conversation.
+    /// Calls the requested tools in the order of the model, and adds the results to the conversation.
     async fn use_tools(&mut self, completion: Completion) -> Result<(), AiFault> {
         let calls = completion.tool_calls.clone();
         self.prompt.messages.push(Message::asking(completion));
@@ -166,7 +166,7 @@ impl<'d, 'a> Dialogue<'d, 'a> {
     }
 }
 
-/// What the model does again when it is asked again.
+/// Returns a permanent fault: the model would do the same again in a retry.
 fn stubborn(message: &'static str) -> AiFault {
     AiFault { permanent: true, ..AiFault::new(AiFaultClass::NotUnderstood, message) }
 }

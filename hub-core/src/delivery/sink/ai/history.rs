@@ -1,4 +1,4 @@
-//! What a model is shown: who runs the bot, what was said, and the message to answer.
+//! Messages of a prompt: the system prompt, the conversation, and the message to answer.
 
 use crate::{
     ai::{Content, Message, Part, Role},
@@ -8,7 +8,7 @@ use crate::{
     store::ai::SaidRow,
 };
 
-/// What of the conversation the model is shown at most, in estimated tokens; older messages are left out.
+/// Most of the conversation that the model is shown, in estimated tokens; older messages are left out.
 const MAX_TOKENS: usize = 8_000;
 /// Most of the message to answer that the model is shown, in bytes.
 const MAX_MESSAGE: usize = 64 * 1024;
@@ -78,12 +78,12 @@ fn shown(text: &str, kind: MessageKind) -> &str {
     }
 }
 
-/// In a group the model has to know who speaks.
+/// Adds the sender's name in a group, where the model has to know who speaks.
 fn with_name(text: &str, name: &str, is_group: bool) -> String {
     if is_group && !name.is_empty() { format!("{name}: {text}") } else { text.to_owned() }
 }
 
-/// Turns that follow each other from one side become one: many models insist that the sides alternate.
+/// Merges consecutive turns of one side: many models insist that the sides alternate.
 fn merged(messages: Vec<(Role, String)>) -> Vec<(Role, String)> {
     let mut merged: Vec<(Role, String)> = Vec::with_capacity(messages.len());
     for (role, text) in messages {
@@ -98,7 +98,7 @@ fn merged(messages: Vec<(Role, String)>) -> Vec<(Role, String)> {
     merged
 }
 
-/// About how many tokens a text is: four ASCII characters make one, and so does any other character.
+/// Estimates the tokens of a text: four ASCII characters make one, and so does any other character.
 fn tokens(text: &str) -> usize {
     let ascii = text.bytes().filter(u8::is_ascii).count();
     let others = text.chars().filter(|c| !c.is_ascii()).count();

@@ -16,19 +16,19 @@ use crate::{
 const MAX_IMAGES: usize = 4;
 /// Their bytes together; one that goes beyond is left out.
 const MAX_BYTES: usize = 5 << 20;
-/// What an image takes in memory for each of its bytes: as it lies in the store, in base64, in the request.
+/// Bytes in memory for each byte of an image: as stored, in base64, and in the request.
 const COPIES: usize = 4;
-/// What models read.
+/// Image types that models can read.
 const READABLE: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// Images, and their place in memory.
+/// Images, and the memory reserved for them.
 pub(super) struct Images {
     pub parts: Vec<Part>,
     _room: Option<MediaRoom>,
 }
 
-/// The images of a job's message that are there. What is not there in time is not waited for any longer: the model
-/// reads that there was an image.
+/// Returns the images of a job's message that are available. A missing image is not waited for any longer: the
+/// model reads that there was an image.
 ///
 /// # Errors
 /// `UNAVAILABLE` when the store of files does not answer.

@@ -37,12 +37,12 @@ pub(in crate::delivery) mod setup;
 pub(in crate::delivery) const SCHEDULE_S: [u32; 5] = [2, 10, 30, 120, 600];
 /// Interval of checks whether a message that waits for an endpoint can be answered.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// Replies of a channel to one conversation within [`LOOP_SPAN`]; what comes beyond is not answered, by which two
-/// bots that talk to each other stop.
+/// Replies of a channel to one conversation within [`LOOP_SPAN`]. Further messages are not answered, which stops
+/// two bots that talk to each other.
 const MAX_REPLIES: i64 = 20;
 const LOOP_SPAN: Duration = Duration::from_secs(60);
 
-/// An attempt, and what it cost.
+/// Result of an attempt, and its usage.
 pub(in crate::delivery) struct Answered {
     pub concluded: Concluded,
     pub usage: Option<AiUsage>,
@@ -65,7 +65,7 @@ pub(in crate::delivery) async fn answer(
     Answered { concluded: Concluded { outcome, replies, steps }, usage }
 }
 
-/// Why nothing is left of an answer, as far as the endpoint says.
+/// Returns the reason for an empty answer, as far as the endpoint reports it.
 fn why_empty(completion: &Completion) -> String {
     let is_thinking = !completion.thinking.trim().is_empty() || !completion.text.trim().is_empty();
     match completion.finish_reason.as_deref() {
@@ -84,7 +84,7 @@ struct Attempt<'a> {
     job: &'a Job,
     steps: Vec<Step>,
     usage: Option<AiUsage>,
-    /// The key in play, which no trace may show.
+    /// API key of the endpoint, which no trace may show.
     endpoint_key: Option<Secret>,
 }
 
@@ -102,7 +102,7 @@ impl Attempt<'_> {
             channel_id: channel.id,
             peer: job.content.peer.clone(),
             message_id: job.content.message_id,
-            // A replay shows the model what it was shown then.
+            // A replay shows the model the same conversation as the first time.
             later_answers: job.seq > 0,
             limit: channel.ai.max_history.saturating_mul(2),
             replies_since: now - LOOP_SPAN,
@@ -194,7 +194,7 @@ impl Attempt<'_> {
         (outcome, vec![text])
     }
 
-    /// What a fault means for the delivery.
+    /// Returns the outcome of the delivery after a fault.
     fn judge(&self, setup: &Setup, fault: &AiFault) -> Outcome {
         let told = setup.told(fault).map_or_else(String::new, |told| format!(": {told}"));
         let summary = self.redactor().text(&format!("{}: {}{told}", fault.class.as_str(), fault.message));
@@ -213,7 +213,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// The message is none for a model.
+    /// Skips a message that is not for a model.
     fn ignore(&mut self, reason: &'static str) -> Outcome {
         let detail = StepDetail { reason: Some(reason.to_owned()), ..StepDetail::default() };
         self.step(StepKind::Ai, TraceStatus::Skipped, self.ctx.store.now(), detail);
@@ -221,7 +221,7 @@ impl Attempt<'_> {
         Outcome::Ignored { reason }
     }
 
-    /// The model could not be asked.
+    /// Fails the attempt because the model could not be called.
     fn fail(&mut self, error: &str, permanent: bool) -> Outcome {
         let detail = StepDetail { error: Some(StepError::new(error)), ..StepDetail::default() };
         self.step(StepKind::Ai, TraceStatus::Error, self.ctx.store.now(), detail);
@@ -250,7 +250,7 @@ impl Attempt<'_> {
         });
     }
 
-    /// Knows the secrets of this attempt: the key in play and the permission to answer.
+    /// Returns a redactor for the secrets of this attempt: the endpoint's key and the permission to answer.
     fn redactor(&self) -> Redactor {
         let secrets = [self.endpoint_key.as_ref(), self.job.content.context_token.as_ref()];
         Redactor::new(secrets.into_iter().flatten(), None)

@@ -1,4 +1,4 @@
-//! Which endpoint answers for a channel, and under which rules.
+//! The endpoint that answers for a channel, and its settings.
 
 use std::borrow::Cow;
 
@@ -10,9 +10,9 @@ use crate::{
     store::ai::Conversation,
 };
 
-/// Who is asked, and what every conversation begins with.
+/// Endpoint, model and limits for the answers of a channel.
 pub(in crate::delivery) struct Setup {
-    /// Whose endpoint: `global` or `custom`.
+    /// Source of the endpoint: `global` or `custom`.
     pub source: &'static str,
     pub endpoint: Endpoint,
     pub model: String,
@@ -20,11 +20,11 @@ pub(in crate::delivery) struct Setup {
     pub max_tokens: Option<u32>,
 }
 
-/// Why no model is called.
+/// Reason why no model is called.
 pub(in crate::delivery) enum Refusal {
-    /// It cannot be found out now.
+    /// The settings cannot be read now.
     Later(String),
-    /// Until the administrator sets an endpoint.
+    /// No endpoint is set; lasts until the administrator sets one.
     NoEndpoint,
     /// For this message.
     Permanent(Cow<'static, str>),
@@ -100,8 +100,8 @@ impl Setup {
         })
     }
 
-    /// What an endpoint said about its refusal, as far as the channel's owner may read it: what the administrator's
-    /// provider says is about the administrator's account.
+    /// Returns the message of the endpoint about a fault, if the channel's owner may read it. A message of the
+    /// administrator's provider is about the administrator's account.
     pub fn told<'f>(&self, fault: &'f AiFault) -> Option<&'f str> {
         fault.told.as_deref().filter(|_| self.source == "custom")
     }

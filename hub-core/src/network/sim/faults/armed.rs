@@ -1,4 +1,4 @@
-//! The faults in force, and which request meets which.
+//! The faults in force, and their match with requests.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct FaultStatus {
     pub fault: Fault,
 }
 
-/// When a request is looked at.
+/// Stage at which faults are matched with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::network::sim) enum Stage {
     /// On arrival.
@@ -32,7 +32,7 @@ pub(in crate::network::sim) enum Stage {
     Late { messages: usize },
 }
 
-/// What a request is, for the match of faults.
+/// Properties of a request that faults are matched with.
 pub(in crate::network::sim) struct Subject<'a> {
     pub endpoint: Endpoint,
     pub wx_id: Option<&'a str>,
@@ -49,7 +49,7 @@ pub(in crate::network::sim) struct Faults {
 struct Armed {
     status: FaultStatus,
     skipped: u32,
-    /// Until when sends are refused, and how long the last penalty was.
+    /// End of the refusal of sends, and length of the last penalty.
     penalty: Option<(Timestamp, Duration)>,
 }
 
@@ -78,7 +78,7 @@ impl Faults {
         self.armed.iter().map(|armed| armed.status.clone()).collect()
     }
 
-    /// Whether an answer needs to be looked at for [`Stage::Late`].
+    /// Whether an answer needs to be checked for [`Stage::Late`].
     pub(in crate::network::sim) fn any_late(&self) -> bool {
         self.armed.iter().any(|armed| armed.status.fault.action.is_late())
     }
