@@ -48,7 +48,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command failed.
+/// Failure of a command.
 #[derive(Debug)]
 pub struct Failure {
     pub exit: Exit,
@@ -58,7 +58,7 @@ pub struct Failure {
     pub causes: Vec<String>,
     pub hint: Option<String>,
     refusal: Box<Refusal>,
-    /// The reader of the output closed the pipe, which is no failure.
+    /// The reader of the output closed the pipe, which is not an error.
     pub reader_gone: bool,
 }
 
@@ -129,7 +129,7 @@ impl Failure {
         self
     }
 
-    /// The error is from a server, with its id of the request.
+    /// Marks the error as one of a server, with the id of the request.
     #[must_use]
     pub fn with_server(mut self, server: &Url, request_id: Option<&str>) -> Self {
         self.refusal.server = Some(server.to_string());
@@ -137,7 +137,7 @@ impl Failure {
         self
     }
 
-    /// The envelope of the API, with the hint and the exit code.
+    /// Returns the envelope of the API, with the hint and the exit code.
     pub fn to_json(&self) -> Value {
         let mut error = Map::new();
         error.insert("code".into(), self.code.into());
@@ -164,14 +164,14 @@ impl Failure {
         document
     }
 
-    /// The text: message, invalid fields, causes and hint.
+    /// Returns the text: message, invalid fields, causes and hint.
     pub fn to_text(&self) -> String {
-        // A signal of the user is no error.
+        // A signal sent by the user is not an error.
         let mut lines = vec![match self.exit {
             Exit::Interrupted => self.message.clone(),
             _ => format!("error[{}]: {}", self.code, self.message),
         }];
-        // The first field is the message already.
+        // The message repeats the first field.
         lines.extend(
             self.refusal.details.iter().skip(1).map(|(field, reason)| format!("  also: {field} {reason}")),
         );
@@ -199,7 +199,7 @@ impl From<Error> for Failure {
 }
 
 impl From<io::Error> for Failure {
-    /// Failing to write to stdout; other files are reported with their name.
+    /// A failed write to stdout; other files are reported with their name.
     fn from(error: io::Error) -> Self {
         let gone = error.kind() == io::ErrorKind::BrokenPipe;
         let failure = Self::new(Exit::Failed, "INTERNAL_ERROR", format!("cannot write the output: {error}"));

@@ -27,16 +27,16 @@ use crate::{
     exit::{Exit, Failure},
 };
 
-/// How a command opens the store.
+/// Requirement on the store that a command opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Open {
-    /// It must exist, with a current schema.
+    /// The store must exist with a current schema.
     Existing,
-    /// It is created or migrated.
+    /// The store is created or migrated if necessary.
     Migrate,
 }
 
-/// The settings of the hub of these arguments, from the same sources as its server: flags, environment, `hub.toml`.
+/// Loads the settings of the hub from the same sources as its server: flags, environment, `hub.toml`.
 ///
 /// # Errors
 /// During a restore; all problems of the settings; a secret in a `hub.toml` that was not named, because such a file
@@ -53,14 +53,14 @@ pub fn settings(args: &LocalArgs) -> Result<Config, Failure> {
     Ok(config)
 }
 
-/// What the settings are read from: the environment, and a file.
+/// Collects the sources of the settings: the environment and a file.
 pub fn sources(config_file: Option<PathBuf>) -> Sources {
     let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
     let env = std::env::vars_os().map(|(name, value)| (lossy(name), lossy(value))).collect();
     Sources { flags: BTreeMap::new(), config_file, env }
 }
 
-/// Invalid settings, as a failure that names every problem.
+/// Converts invalid settings to a failure that names every problem.
 pub fn unusable(problems: &Problems) -> Failure {
     let mut failure = Failure::usage(problems.problems.join("; "));
     failure.causes = problems.warnings.iter().map(ToString::to_string).collect();
@@ -88,7 +88,7 @@ fn refuse_shared_secrets(config: &Config) -> Result<(), Failure> {
 /// Opens the hub.
 ///
 /// # Errors
-/// `NOT_FOUND` when there is none and none is to be created; errors of opening it.
+/// `NOT_FOUND` if the hub does not exist and is not to be created; errors of opening it.
 pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
     let settings = settings(args)?;
     if how == Open::Existing
@@ -134,12 +134,13 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
     Ok(if is_ready { builder.open_existing().await? } else { builder.open().await? })
 }
 
-/// The address for users: that of the server which runs on the data directory, or else the one that it would have.
+/// Returns the address for users: that of the server running on the data directory, or else the one that it would
+/// use.
 pub fn address(settings: &Config) -> Url {
     running::public_url(&settings.data_dir).unwrap_or_else(|| public_url(settings, &settings.listen))
 }
 
-/// Whether a database exists and needs no migration: it can be used while a server runs on it.
+/// Whether a database exists with a current schema, so that it can be used while a server runs on it.
 async fn is_current(store: &StoreConfig) -> Result<bool, Failure> {
     let mut database = match Upkeep::open(store).await {
         Ok(database) => database,
@@ -151,7 +152,7 @@ async fn is_current(store: &StoreConfig) -> Result<bool, Failure> {
     Ok(schema?.pending.is_empty())
 }
 
-/// The private targets that this process may call, from its environment. What a running server may call is the server's
+/// Returns the private targets that this process may call, from its environment. A running server has its own
 /// setting: see [`open`].
 pub fn allowed() -> Result<Vec<AllowRule>, Error> {
     let text = std::env::var("HUB_EGRESS_ALLOW").unwrap_or_default();

@@ -50,7 +50,7 @@ impl Profiles {
     /// Reads the file; without one there are no profiles.
     ///
     /// # Errors
-    /// When the file is unreadable, readable by others, or invalid.
+    /// A failure if the file is unreadable, readable by others, or invalid.
     pub fn load() -> Result<Self, Failure> {
         let path = default_path(|name| std::env::var(name).ok());
         Self::read(&path)

@@ -1,4 +1,4 @@
-//! The one list of failure codes, and the one error type of the library.
+//! Error codes, and the error type of the library.
 
 use crate::words::words;
 
@@ -6,7 +6,7 @@ use std::{borrow::Cow, fmt, time::Duration};
 
 use serde::Serialize;
 
-/// What every fallible function of this crate returns.
+/// Result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 words! {
@@ -56,7 +56,7 @@ pub struct FieldError {
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// A failure: a [`code`](Error::code), a sentence a person can act on, and for bad input the fields.
+/// An error: a [`code`](Error::code), a sentence that a user can act on, and for bad input the fields.
 ///
 /// The error is one pointer wide, so that `Result<T>` stays small on the hot path.
 #[derive(Debug)]
@@ -135,14 +135,14 @@ impl Error {
         self
     }
 
-    /// Adds how long the caller should wait before the next try.
+    /// Adds the time to wait before the next attempt.
     #[must_use]
     pub fn with_retry_after(mut self, after: Duration) -> Self {
         self.0.retry_after = Some(after);
         self
     }
 
-    /// Adds the next thing to do, as a sentence.
+    /// Adds a next step, as a sentence.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
         self.0.hint = Some(hint.into());
@@ -171,12 +171,12 @@ impl Error {
         &self.0.details
     }
 
-    /// How long to wait before the next try, where that is known.
+    /// Returns the time to wait before the next attempt, if known.
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// What to do next, where that is known.
+    /// Returns the next step, if known.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
@@ -186,8 +186,7 @@ impl Error {
         self.0.reason
     }
 
-    /// The causes, outermost first, for the operator. An error that repeats its own cause is followed by nothing new: the
-    /// repetition is left out.
+    /// Returns the causes, outermost first, for the operator. A cause that an error already quotes is left out.
     pub fn causes(&self) -> Vec<String> {
         let sources = std::iter::successors(std::error::Error::source(self), |error| error.source());
         let mut causes: Vec<String> = Vec::new();

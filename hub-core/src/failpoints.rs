@@ -16,7 +16,7 @@ use crate::{
     time::Clock,
 };
 
-/// What happens at an armed point.
+/// Effect of an armed point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// The step fails as if the store were unavailable; where nothing can fail, nothing happens.
@@ -25,11 +25,11 @@ pub enum Act {
     Panic,
     /// The step takes this much longer.
     Stall(Duration),
-    /// The task stays here permanently: the moment at which to end the whole process.
+    /// The task stops here permanently, so that a test can end the whole process.
     Freeze,
 }
 
-/// Every point, in the order of a message's way. A name that is not here is refused when it is reached.
+/// All points, in the order of the delivery pipeline. An unlisted name panics when it is reached.
 pub const POINTS: &[&str] = &[
     "lease.void",
     "lease.acquire",
@@ -104,10 +104,10 @@ fn registry() -> MutexGuard<'static, Registry> {
     REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets a point act once, after it was passed so many times.
+/// Arms a point to act once, after it was passed `after` times.
 ///
 /// # Panics
-/// When there is no such point.
+/// If the point does not exist.
 pub fn arm(point: &str, act: Act, after: u64) {
     let name = POINTS.iter().find(|name| **name == point).expect("the point exists");
     let mut registry = registry();
@@ -115,7 +115,7 @@ pub fn arm(point: &str, act: Act, after: u64) {
     registry.fired = false;
 }
 
-/// Lets no point act any more.
+/// Disarms the armed point.
 pub fn disarm() {
     registry().armed = None;
 }
@@ -125,18 +125,18 @@ pub fn has_fired() -> bool {
     registry().fired
 }
 
-/// How often each point was reached since the process began.
+/// Returns how often each point was reached since the process started.
 pub fn hits() -> BTreeMap<&'static str, u64> {
     registry().hits.clone()
 }
 
-/// A point is reached.
+/// Passes a point, and acts if it is armed.
 ///
 /// # Errors
-/// What [`Act::Fail`] means.
+/// `UNAVAILABLE` for [`Act::Fail`].
 ///
 /// # Panics
-/// When it is armed to, and for a name that is not in [`POINTS`].
+/// If it is armed with [`Act::Panic`], and for a name that is not in [`POINTS`].
 pub(crate) async fn reach(point: &'static str) -> Result<()> {
     match act_at(point) {
         None => Ok(()),
@@ -151,10 +151,10 @@ pub(crate) async fn reach(point: &'static str) -> Result<()> {
     }
 }
 
-/// A point is reached on a thread that may block. To stay there permanently is to fail once the caller is gone.
+/// Passes a point on a thread that may block. [`Act::Freeze`] blocks until the caller is gone and then fails.
 ///
 /// # Errors
-/// What [`Act::Fail`] means.
+/// `UNAVAILABLE` for [`Act::Fail`] and [`Act::Freeze`].
 ///
 /// # Panics
 /// As [`reach`].

@@ -1,11 +1,11 @@
-//! What a file is, as far as its first bytes and its name tell. Nothing is decoded: the bytes are untrusted.
+//! Media types of files, derived from their first bytes and their names. Nothing is decoded: the bytes are untrusted.
 
 /// The media type of unknown bytes.
 pub const UNKNOWN: &str = "application/octet-stream";
 /// Longest name of a file, in characters.
 pub const MAX_NAME: usize = 200;
 
-/// First bytes, where they stand, and what they say.
+/// Offset, first bytes, and media type.
 const MAGIC: [(usize, &[u8], &str); 17] = [
     (0, b"\xff\xd8\xff", "image/jpeg"),
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -26,7 +26,7 @@ const MAGIC: [(usize, &[u8], &str); 17] = [
     (0, b"PK\x03\x04", "application/zip"),
 ];
 
-/// Endings of names, and what they say.
+/// Name extensions and their media types.
 const ENDINGS: [(&str, &str); 27] = [
     ("jpg", "image/jpeg"),
     ("jpeg", "image/jpeg"),
@@ -57,20 +57,20 @@ const ENDINGS: [(&str, &str); 27] = [
     ("pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
 ];
 
-/// What the first bytes say.
+/// Returns the media type of the first bytes.
 pub fn of_bytes(bytes: &[u8]) -> Option<&'static str> {
     let fits =
         |(at, magic, _): &&(usize, &[u8], &str)| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic));
     MAGIC.iter().find(fits).map(|(_, _, media_type)| *media_type)
 }
 
-/// What the ending of a name says.
+/// Returns the media type of a name's extension.
 pub fn of_name(name: &str) -> Option<&'static str> {
     let (_, ending) = name.rsplit_once('.')?;
     ENDINGS.iter().find(|(known, _)| known.eq_ignore_ascii_case(ending)).map(|(_, media_type)| *media_type)
 }
 
-/// The usual ending for a media type; `bin` for those that are not known.
+/// Returns the usual extension of a media type; `bin` for unknown ones.
 pub fn ending(media_type: &str) -> &'static str {
     ENDINGS.iter().find(|(_, known)| *known == media_type).map_or("bin", |(ending, _)| ending)
 }
@@ -80,8 +80,8 @@ pub fn looks_like_image(bytes: &[u8]) -> bool {
     of_bytes(bytes).is_some_and(|media_type| media_type.starts_with("image/"))
 }
 
-/// Whether bytes can be what they are said to be: for media types whose first bytes are known they have to be
-/// those, and anything can be anything else.
+/// Whether bytes may have a media type. A type with known first bytes requires them, except `audio/mpeg`; any other
+/// type may have any bytes.
 pub fn may_be(bytes: &[u8], media_type: &str) -> bool {
     let known = MAGIC.iter().any(|(_, _, known)| *known == media_type);
     !known || media_type == "audio/mpeg" || of_bytes(bytes) == Some(media_type)
@@ -98,7 +98,7 @@ pub fn essence(text: &str) -> Option<String> {
     (essence.len() <= 100 && token(kind) && token(subtype)).then_some(essence)
 }
 
-/// A name that is only a name: no folders, nothing that cannot be seen, not too long; `fallback` when nothing is
+/// Returns a name without directories and invisible characters, shortened to [`MAX_NAME`]; `fallback` when nothing is
 /// left.
 pub fn clean_name(name: &str, fallback: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -109,7 +109,7 @@ pub fn clean_name(name: &str, fallback: &str) -> String {
     let mut clean: String = last.chars().filter(seen).collect();
     let extra = clean.chars().count().saturating_sub(MAX_NAME);
     if extra > 0 {
-        // The ending is the telling part.
+        // Keep the end, which has the extension.
         clean = clean.chars().skip(extra).collect();
     }
     let clean = clean.trim().trim_start_matches('.');

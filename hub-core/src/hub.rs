@@ -1,4 +1,4 @@
-//! The hub as a value: built once, cloned cheaply, shut down at the end.
+//! The hub as a value: built once, cheap to clone, shut down at the end.
 //!
 //! ```
 //! use hub_core::{Hub, access::Actor, page::PageRequest, store::StoreConfig};
@@ -77,12 +77,12 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// A hub to be configured, from nothing.
+    /// Starts the configuration of a hub without any preset.
     pub fn builder() -> HubBuilder {
         HubBuilder::default()
     }
 
-    /// Opens a hub that is put together already. Nothing runs yet.
+    /// Opens a hub from a preset. Nothing runs yet.
     ///
     /// # Errors
     /// Those of the preset, and of [`HubBuilder::open`].
@@ -135,28 +135,26 @@ impl Hub {
         Media::new(&self.ctx)
     }
 
-    /// What happened to messages.
+    /// Traces of messages.
     pub fn traces(&self) -> Traces<'_> {
         Traces::new(&self.ctx)
     }
 
-    /// Hears what happens from now on. Who lags more than 1,024 events behind loses the oldest.
+    /// Subscribes to future events. A receiver that lags more than 1,024 events loses the oldest.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.ctx.node.events.listen()
     }
 
-    /// Follows what happens to the things of the caller, or as an administrator to those of all users; see
-    /// [`crate::event_feed`].
+    /// Subscribes to events of the caller's objects, or as an administrator of all users; see [`crate::event_feed`].
     ///
     /// # Errors
-    /// `FORBIDDEN` for a channel client and an app, and for the things of all users unless the caller is an
-    /// administrator; `NOT_FOUND` for a bot of another user; `INVALID_PARAMS` for too many bots; `RATE_LIMITED` for
-    /// too many feeds.
+    /// `FORBIDDEN` for a channel client and an app, and for all users unless the caller is an administrator;
+    /// `NOT_FOUND` for a bot of another user; `INVALID_PARAMS` for too many bots; `RATE_LIMITED` for too many feeds.
     pub async fn follow(&self, actor: &Actor, query: EventQuery) -> Result<EventFeed> {
         EventFeed::open(Arc::clone(&self.ctx), actor, query).await
     }
 
-    /// Hears which credentials and things end from now on, on whichever node; see [`crate::revocation`].
+    /// Subscribes to future revocations and deletions, on any node; see [`crate::revocation`].
     pub fn revocations(&self) -> broadcast::Receiver<Revoked> {
         self.ctx.node.events.revocations()
     }
@@ -167,8 +165,8 @@ impl Hub {
         self.ctx.node.violations.count()
     }
 
-    /// Starts the work: polling, delivering, sending. A hub that is only opened accepts every call, and its messages
-    /// are sent by any node that works on the same store. Starting twice has no further effect.
+    /// Starts polling, delivery and sending. A hub that is only opened accepts every call, and its messages are sent
+    /// by any node that works on the same store. A second call has no effect.
     ///
     /// # Errors
     /// `UNAVAILABLE` when the store cannot be written, or is a file that another process works on.
@@ -180,7 +178,7 @@ impl Hub {
         self.supervisor.get_or_try_init(start).await.map(|_| ())
     }
 
-    /// Claims the SQLite file, which only [`HubBuilder::open`] has done before.
+    /// Claims the SQLite file unless [`HubBuilder::open`] did.
     fn hold_claim(&self) -> Result<()> {
         let mut claim = self.claim();
         if claim.is_none() {
@@ -193,16 +191,16 @@ impl Hub {
         self.claim.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether a process works on this hub's store, this one or another, and will send and deliver what is stored. On
+    /// Whether this or another process works on this hub's store and will send and deliver stored messages. On
     /// PostgreSQL a hub without bots has no work, and `false` is returned.
     ///
     /// # Errors
-    /// What the store says.
+    /// Errors of the store.
     pub async fn is_at_work(&self) -> Result<bool> {
         let store = &self.ctx.store;
         if !store.is_shared() {
             let own = self.claim();
-            // A claim taken here ends with this line.
+            // A claim taken here ends with this statement.
             return Ok(if own.is_some() { self.supervisor.initialized() } else { store.claim().is_err() });
         }
         let mut read = store.read().await?;
@@ -210,8 +208,9 @@ impl Hub {
         read.leases().any_held(now.unwrap_or_else(|| store.now())).await
     }
 
-    /// Stops receiving, finishes what is in flight within [`HubConfig::drain`], leaves the rest in the store, gives each
-    /// lease back as soon as the work for its bot has ended, closes the store and frees a SQLite file for other processes.
+    /// Stops receiving, finishes work in flight within [`HubConfig::drain`], leaves the rest in the store, releases
+    /// each lease as soon as the work for its bot has ended, closes the store and frees a SQLite file for other
+    /// processes.
     pub async fn shutdown(&self) {
         self.shutdown_after(std::future::ready(())).await;
     }
@@ -231,23 +230,22 @@ impl Hub {
         self.claim().take();
     }
 
-    /// Forgets, in small pieces and at once, what is forgotten by its age and is from before an instant: traces,
-    /// messages with what belongs to them, logs of apps. Files go with their messages; what is still to be delivered
-    /// or sent stays.
+    /// Deletes the data from before an instant now, in small batches: traces, messages with their files and
+    /// deliveries, logs of apps. Messages that are still to be delivered or sent are kept.
     ///
     /// # Errors
-    /// What the store says; what went until then is gone.
+    /// Errors of the store; data deleted before stays deleted.
     pub async fn forget(&self, before: Timestamp) -> Result<Forgotten> {
         retention::forget(&self.ctx, &self.tasks, Ages { traces: before, messages: before }).await
     }
 
-    /// Whether every bot that this process works for is under a lease that was renewed in time. Nothing is delivered
-    /// or sent for a bot that is not.
+    /// Whether every bot of this process is under a lease that was renewed in time. Nothing is delivered or sent for
+    /// a bot that is not.
     pub fn leases_are_current(&self) -> bool {
         self.supervisor.get().is_none_or(|supervisor| supervisor.leases_are_current())
     }
 
-    /// What is in hand now; nothing before [`start`](Self::start). What was counted is in
+    /// Returns the work in flight; empty before [`start`](Self::start). Totals are in
     /// [`Node::counters`](crate::node::Node::counters).
     pub fn load(&self) -> Load {
         let load = self.supervisor.get().map(|supervisor| supervisor.load()).unwrap_or_default();
@@ -260,16 +258,16 @@ impl Hub {
     }
 }
 
-/// A hub that is put together already.
+/// A ready configuration of a hub.
 pub trait Preset {
-    /// The builder with everything the preset chooses.
+    /// Returns the builder with all choices of the preset.
     ///
     /// # Errors
     /// `UNAVAILABLE` when its folder cannot be used; `INTERNAL_ERROR` when no HTTP client can be made.
     fn builder(self) -> Result<HubBuilder>;
 }
 
-/// What a hub is built from. Everything but the store has a default.
+/// Configuration of a hub. Everything but the store has a default.
 #[derive(Debug, Default)]
 pub struct HubBuilder {
     store: Option<StoreConfig>,
@@ -286,22 +284,22 @@ pub struct HubBuilder {
 }
 
 impl HubBuilder {
-    /// Where the hub keeps everything.
+    /// Sets the database.
     #[must_use]
     pub fn store(mut self, store: StoreConfig) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// The key that seals secrets at rest. The same database needs the same key.
+    /// Sets the key that seals secrets at rest. The same database needs the same key.
     #[must_use]
     pub fn secret_key(mut self, key: [u8; 32]) -> Self {
         self.key = Some(KeySource::Value(key));
         self
     }
 
-    /// The file of the key that seals secrets at rest. Opening creates it unless the database needs another key, and
-    /// reads the key that an interrupted rotation ([`upkeep`](crate::upkeep)) left next to it.
+    /// Sets the file of the key that seals secrets at rest. Opening creates it unless the database needs another key,
+    /// and reads the key that an interrupted rotation ([`upkeep`](crate::upkeep)) left next to it.
     #[must_use]
     pub fn key_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.key = Some(KeySource::File(path.into()));
@@ -322,71 +320,71 @@ impl HubBuilder {
         self
     }
 
-    /// What outbound requests may reach.
+    /// Sets the targets that outbound requests may reach.
     #[must_use]
     pub fn egress(mut self, egress: EgressConfig) -> Self {
         self.egress = egress;
         self
     }
 
-    /// Where plugins run. Without a worker program they do not.
+    /// Sets up the sandbox of plugins. Without a worker program no plugin runs.
     #[must_use]
     pub fn sandbox(mut self, sandbox: SandboxConfig) -> Self {
         self.sandbox = sandbox;
         self
     }
 
-    /// Storage of files. Default: the directory `media` next to a SQLite file, and none with PostgreSQL, where
-    /// several nodes need a shared one.
+    /// Sets the storage of files. Default: the directory `media` next to a SQLite file, and none with PostgreSQL,
+    /// where several nodes need a shared one.
     #[must_use]
     pub fn media(mut self, media: MediaConfig) -> Self {
         self.media = Some(media);
         self
     }
 
-    /// Another clock than the machine's.
+    /// Replaces the clock of the machine.
     #[must_use]
     pub fn clock(mut self, clock: impl Into<Clock>) -> Self {
         self.clock = Some(clock.into());
         self
     }
 
-    /// Another randomness than the machine's.
+    /// Replaces the randomness of the machine.
     #[must_use]
     pub fn random(mut self, random: Random) -> Self {
         self.random = Some(random);
         self
     }
 
-    /// What models may call while they answer, in channels that want it; the tools of the apps on the bot without
-    /// this, nothing with [`NoTools`](crate::ai::NoTools).
+    /// Sets the tools that models may call in channels that allow it. The default are the tools of the apps on the
+    /// bot; [`NoTools`](crate::ai::NoTools) disables them.
     #[must_use]
     pub fn tools(mut self, tools: Arc<dyn Tools>) -> Self {
         self.tools = Some(tools);
         self
     }
 
-    /// Settings.
+    /// Sets the configuration.
     #[must_use]
     pub fn config(mut self, config: HubConfig) -> Self {
         self.config = config;
         self
     }
 
-    /// Opens the store and brings its schema up to date. Nothing runs yet. A SQLite file belongs to this hub until it
-    /// shuts down.
+    /// Opens the store and migrates its schema. Nothing runs yet. A SQLite file belongs to this hub until it shuts
+    /// down.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` naming everything that is missing or there twice. `UNAVAILABLE` when another process works on
+    /// `INVALID_PARAMS` naming everything that is missing or given twice. `UNAVAILABLE` when another process works on
     /// the SQLite file; when a node works on the PostgreSQL database and the schema is not current; when a newer
     /// program wrote the database, or the commit log cannot be read; when the database is sealed with another key.
-    /// Nothing is written then.
+    /// Nothing is written in these cases.
     pub async fn open(self) -> Result<Hub> {
         let access = if self.is_migration_forbidden { Access::Exclusive } else { Access::Migrate };
         Box::pin(open::open(self, access)).await
     }
 
-    /// Opens the store next to a hub that may be running: a SQLite file stays free for another process until
+    /// Opens the store in addition to a hub that may be running: a SQLite file stays free for another process until
     /// [`start`](Hub::start), and the schema is not changed.
     ///
     /// # Errors
@@ -396,7 +394,7 @@ impl HubBuilder {
     }
 }
 
-/// What helps against a wrong or missing key.
+/// Hint for a wrong or missing key.
 pub const WRONG_KEY: &str = "put the key file secret.key back, or set HUB_SECRET_KEY to the key; if it is lost, \
     restore a backup that contains its key: hub-cli db restore BACKUP --yes; an interrupted rotation of keys is \
     completed with: hub-cli db encrypt rotate-key";

@@ -58,38 +58,38 @@ mod browser;
 pub use browser::cannot_be_rebound;
 pub(crate) use browser::{refuse_other_pages, require_json};
 
-/// The largest body a service reads unless it says otherwise: 16 MiB.
+/// Default limit of a request body: 16 MiB.
 pub const DEFAULT_MAX_BODY: usize = 16 << 20;
 
-/// The connection ends without an answer.
+/// Closes the connection without a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the connection was cut on purpose")]
 pub struct Cut;
 
-/// Answers HTTP requests.
+/// Responds to HTTP requests.
 #[async_trait]
 pub trait LocalService: Send + Sync + 'static {
-    /// Answers one request, or cuts the connection.
+    /// Responds to one request, or closes the connection.
     async fn call(&self, request: Request<Bytes>) -> Result<Response<Bytes>, Cut>;
 
-    /// The largest body this service takes for a request, in bytes. [`serve`] answers 413 above it, without
-    /// calling the service.
+    /// Returns the largest body that this service accepts for a request, in bytes. [`serve`] responds with 413 above
+    /// it, without calling the service.
     fn max_body(&self, head: &Parts) -> usize {
         let _ = head;
         DEFAULT_MAX_BODY
     }
 }
 
-/// What a listener allows.
+/// Limits of a listener.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Connections at a time. Further ones wait in the system's backlog.
     pub connections: usize,
-    /// How long a connection may stay without a complete request head. Also the life of an idle connection.
+    /// Time limit for a complete request head. It also applies to an idle connection.
     pub idle: Duration,
-    /// How long a request's body may take.
+    /// Time limit for a request's body.
     pub body: Duration,
-    /// How long requests in flight may still take after the stop signal.
+    /// Time limit for requests in flight after the stop signal.
     pub drain: Duration,
 }
 
@@ -105,11 +105,11 @@ impl Default for Limits {
     }
 }
 
-/// Serves `service` over HTTP/1.1 until `tasks` are asked to stop. Connections are tasks of `tasks`, kept
-/// alive, without Nagle's delay.
+/// Serves `service` over HTTP/1.1 until `tasks` are stopped. Connections are tasks of `tasks`, kept alive, with
+/// `TCP_NODELAY`.
 ///
-/// A [`Cut`] closes the TCP connection with nothing written. A body over [`LocalService::max_body`] is answered
-/// with 413, one that takes longer than [`Limits::body`] with 408; both close the connection.
+/// A [`Cut`] closes the TCP connection without a response. A body over [`LocalService::max_body`] gets 413, one that
+/// takes longer than [`Limits::body`] gets 408; both close the connection.
 pub async fn serve(listener: TcpListener, service: Arc<dyn LocalService>, limits: Limits, tasks: Tasks) {
     let slots = Arc::new(Semaphore::new(limits.connections));
     let stop = tasks.stop_token().clone();
@@ -179,14 +179,14 @@ async fn respond(
         Some(Err(error)) if error.is::<LengthLimitError>() => {
             return Ok(refusal(StatusCode::PAYLOAD_TOO_LARGE));
         }
-        // The client disconnected in the middle of its body: there is no one to respond to.
+        // The client disconnected in the middle of its body, so no response can be sent.
         Some(Err(_)) => return Err(Cut),
         None => return Ok(refusal(StatusCode::REQUEST_TIMEOUT)),
     };
     Ok(service.call(Request::from_parts(head, body)).await?.map(Full::new))
 }
 
-/// An answer to a request whose body was not read to its end: nothing more can be read behind it.
+/// A response to a request whose body was not read to its end, so the connection cannot be reused.
 fn refusal(status: StatusCode) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
@@ -202,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    /// Answers with the path and the body's length; cuts on `/cut`, never answers on `/hold`.
+    /// Responds with the path and the body's length; closes the connection on `/cut`, never responds on `/hold`.
     struct Echo;
 
     #[async_trait]

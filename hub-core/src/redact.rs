@@ -1,4 +1,4 @@
-//! What a [trace](crate::traces) may contain of a request and its response.
+//! Redaction of requests and responses for [traces](crate::traces).
 
 use std::sync::{Arc, OnceLock};
 
@@ -13,17 +13,17 @@ use crate::{
 
 pub use crate::secret::MASK;
 
-/// Most of a body that is kept, in bytes.
+/// Maximum size of a recorded body, in bytes.
 pub const MAX_BODY: usize = 64 * 1024;
-/// Most of a header's value that is kept, in bytes.
+/// Maximum size of a recorded header value, in bytes.
 const MAX_HEADER: usize = 1024;
-/// Most of all headers that is kept, in bytes: names and values.
+/// Maximum size of all recorded headers, in bytes: names and values.
 const MAX_HEADERS: usize = 32 * 1024;
-/// Shorter texts are not looked for in bodies: they would be found everywhere and protect nothing.
+/// Shorter texts are not searched for in bodies: they would match everywhere and protect nothing.
 const MIN_SECRET: usize = 4;
 
-/// Headers whose values are shown. Those that start with `x-` are shown too unless their name speaks of a
-/// credential; of everything else only the name is kept.
+/// Headers whose values are recorded. Those that start with `x-` are recorded too unless their name contains a word
+/// of [`CREDENTIAL_WORDS`]; of all others only the name is recorded.
 const SHOWN: [&str; 29] = [
     "accept",
     "accept-language",
@@ -60,7 +60,7 @@ const SHOWN: [&str; 29] = [
 const CREDENTIAL_WORDS: [&str; 12] =
     ["auth", "token", "secret", "key", "sig", "cookie", "pass", "pwd", "session", "cred", "jwt", "code"];
 
-/// Takes secrets out of what is kept about a delivery.
+/// Masks secrets in the records of a delivery.
 #[derive(Debug, Clone, Default)]
 pub struct Redactor {
     /// Longest first: a secret may be part of another one.
@@ -68,11 +68,10 @@ pub struct Redactor {
     custom_header: Option<HeaderName>,
 }
 
-/// A secret that is looked for.
 #[derive(Debug)]
 struct Needle {
     secret: Secret,
-    /// Made for the first text that is long enough: most texts of an attempt are headers, and shorter than a token.
+    /// Built for the first text that is long enough: most texts of an attempt are headers and shorter than a token.
     spellings: OnceLock<Vec<Secret>>,
 }
 
@@ -81,9 +80,9 @@ impl Needle {
         Self { secret: secret.clone(), spellings: OnceLock::new() }
     }
 
-    /// What may be in a text, longest first.
+    /// Returns the forms of the secret to search for, longest first; none if the text is too short.
     fn spellings(&self, text: &str) -> &[Secret] {
-        // None is shorter than the secret itself.
+        // No form is shorter than the secret itself.
         if text.len() < self.secret.expose().len() {
             return &[];
         }
@@ -130,7 +129,8 @@ impl Redactor {
         text
     }
 
-    /// Names and values of headers, in order, up to 32 KiB. Values that are not text are shown as far as they are.
+    /// Returns names and values of headers, in order, up to 32 KiB. Of values that are not text, the text parts are
+    /// shown.
     pub fn headers(&self, headers: &HeaderMap) -> Vec<(String, String)> {
         let shown = |name: &HeaderName| self.custom_header.as_ref() != Some(name) && is_shown(name.as_str());
         let mut kept = Vec::with_capacity(headers.len());
@@ -156,7 +156,7 @@ impl Redactor {
         cut(url.map_or_else(|| self.masked(text.into_owned()), |url| self.url(&url)), MAX_HEADER, "")
     }
 
-    /// A URL without its user part, and with the values of query parameters masked whose names speak of a
+    /// Returns a URL without its user part, and with the values of query parameters masked whose names indicate a
     /// credential.
     pub fn url(&self, url: &Url) -> String {
         let mut url = url.clone();
@@ -186,7 +186,7 @@ impl Redactor {
     }
 }
 
-/// A secret as it is, and as it looks inside a JSON text and inside a URL, longest first.
+/// Returns a secret as it is, and as it is escaped in JSON and in a URL, longest first.
 fn spellings(secret: &Secret) -> Vec<Secret> {
     let text = secret.expose();
     let mut spellings = vec![text.to_owned()];
@@ -215,13 +215,13 @@ fn mask_parameter(parameter: &str) -> String {
     }
 }
 
-/// Whether a kept body is only the beginning of what was there: the note behind it makes it longer than any that is
-/// kept whole.
+/// Whether a recorded body was cut: the note at its end makes it longer than any body that is recorded whole.
 pub const fn is_cut(body: &str) -> bool {
     body.len() > MAX_BODY
 }
 
-/// The text, or its beginning and a note of how long it was: `more` than that, if it was cut before.
+/// Returns the text, or its beginning and a note with its length; `more` is added before the length if the text was
+/// cut before.
 fn cut(mut text: String, limit: usize, more: &str) -> String {
     let whole = text.len();
     if whole > limit {

@@ -1,4 +1,4 @@
-//! Credentials that ended, reported to everything that still serves them, on every node, within a second.
+//! Revoked credentials, reported to everything that still serves them, on every node, within a second.
 //!
 //! Every request is authenticated, so a revoked credential is rejected on the next one. Whatever lives longer than a
 //! request, a socket or a long poll, listens: [`Hub::revocations`](crate::Hub::revocations) reports what may have
@@ -18,12 +18,12 @@ pub use crate::model::revocation::{Revocation, Revoked};
 
 /// Poll interval without a signal.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How far back a look goes: a transaction may commit a while after it took its time.
+/// Time span before the last read that is read again: a transaction may commit a while after its timestamp.
 const WINDOW: Duration = Duration::from_secs(30);
-/// How long rows are kept.
+/// Retention of rows.
 pub(crate) const RETENTION: Duration = Duration::from_secs(10 * 60);
 
-/// Starts telling what other nodes and processes end.
+/// Starts to report revocations of other nodes and processes.
 pub(crate) fn start(ctx: &Context, tasks: &Tasks) {
     let (ctx, own) = (ctx.clone(), tasks.clone());
     tasks.supervise("revocations", ctx.clock.clone(), move || watch(ctx.clone(), own.clone()));
@@ -37,7 +37,7 @@ async fn watch(ctx: Context, tasks: Tasks) {
             tracing::debug!(%error, "revocations cannot be read; the next look finds them");
         }
         let hinted = async {
-            // A listener that lagged may have missed one; one that is closed is never asked again.
+            // A listener that lagged may have missed one; a closed one is not polled again.
             while hints.recv().await.is_ok_and(|heard| heard.hint != Hint::Revoked) {}
         };
         tokio::select! {
@@ -50,19 +50,19 @@ async fn watch(ctx: Context, tasks: Tasks) {
 
 /// Revocations that were reported already.
 struct Reported {
-    /// When the store was last read: whatever an outage kept from us is newer than that.
+    /// Time of the last read of the store: changes during an outage are newer.
     looked_at: Timestamp,
     rows: HashMap<RevocationId, Timestamp>,
 }
 
-/// Tells what is in the store and was not reported yet.
+/// Reports the stored revocations that were not reported yet.
 async fn notify_new(ctx: &Context, reported: &mut Reported) -> Result<()> {
     let now = ctx.store.now();
     // The clock may have been set back since.
     let since = reported.looked_at.min(now) - WINDOW;
     reported.rows.retain(|_, at| *at > since);
     for (id, subject, at) in ctx.store.read_tables().await?.revocations().since(since).await? {
-        // What a newer version revokes is nothing that this one serves.
+        // Subjects that cannot be parsed come from a newer version, and this one does not serve them.
         if reported.rows.insert(id, at).is_none()
             && let Ok(revoked) = subject.parse()
         {

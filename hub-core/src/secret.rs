@@ -1,5 +1,5 @@
-//! Secrets as types: values that cannot be printed, tokens that are stored as hashes, and sealing for what must be
-//! sent out again.
+//! Types of secrets: values that cannot be printed, tokens that are stored as hashes, and sealing of secrets that
+//! have to be sent again.
 
 use std::{fmt, sync::Arc};
 
@@ -23,7 +23,7 @@ pub mod authorization;
 /// The mask of a secret. Where a response shows masks, a value with this prefix in a request keeps the stored secret.
 pub const MASK: &str = "***";
 
-/// A text that must not be seen: no `Display`, no `Serialize`, `Debug` shows stars, wiped when dropped.
+/// A text that must not leak: no `Display`, no `Serialize`, a masked `Debug`, wiped when dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Zeroizing<String>);
 
@@ -33,12 +33,12 @@ impl Secret {
         Self(Zeroizing::new(text.into()))
     }
 
-    /// The text. Every call is a place to look at twice.
+    /// Returns the text. Every call needs a careful review.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// The last four characters, for lists that help a person to tell keys apart; empty for short texts.
+    /// Returns the last four characters, to tell keys apart in lists; empty for short texts.
     pub fn last4(&self) -> String {
         let chars: Vec<char> = self.0.chars().collect();
         if chars.len() < 12 { String::new() } else { chars[chars.len() - 4..].iter().collect() }
@@ -74,7 +74,8 @@ impl<'de> serde::Deserialize<'de> for Secret {
     }
 }
 
-/// A secret in the one response that shows it, or in one for the app that uses it: unlike [`Secret`] it is serialized.
+/// A secret in a response that contains it, for its one-time display or for the app that uses it: unlike [`Secret`]
+/// it is serialized.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 #[serde(transparent)]
 pub struct ShownOnce(pub Secret);
@@ -99,7 +100,7 @@ impl serde::Serialize for ShownOnce {
     }
 }
 
-/// The kinds of tokens the hub hands out, by prefix.
+/// The kinds of tokens that the hub issues, by prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
     /// A browser session; the cookie's value.
@@ -108,15 +109,15 @@ pub enum TokenKind {
     UserKey,
     /// A channel's API key.
     ChannelKey,
-    /// The one-time token that lets the first user of a server bound wide become admin.
+    /// The one-time token that lets the first user of a server that listens beyond loopback become admin.
     Setup,
     /// An invitation to register, usable once.
     Invite,
     /// A link with which a user sets a new password, usable once.
     Reset,
-    /// A ceremony of signing in that a browser has begun; also the `state` sent to external providers.
+    /// A sign-in ceremony that a browser has started; also the `state` sent to external providers.
     Flow,
-    /// The browser that began it; the value of a cookie.
+    /// The browser that started it; the value of a cookie.
     Browser,
     /// A login by QR code. Not a secret: the code contains it.
     Qr,
@@ -126,9 +127,9 @@ pub enum TokenKind {
     AppClient,
     /// The code of an authorization of an app.
     AppCode,
-    /// What an app's events are signed with.
+    /// The key that signs an app's events.
     AppWebhook,
-    /// What collects the outcome of a login by QR code.
+    /// The secret that reads the status and collects the outcome of a login by QR code.
     QrPoll,
     /// The ticket for the session of a confirmed login by QR code.
     QrExchange,

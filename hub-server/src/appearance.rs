@@ -1,5 +1,5 @@
-//! What a browser remembers of how pages look and behave: language, theme and switches, in the cookie `look`. It
-//! contains no secret.
+//! Settings of the pages that a browser stores: language, theme and switches, in the cookie `look`. It contains no
+//! secret.
 
 use poem::http::{HeaderMap, header};
 
@@ -7,18 +7,18 @@ use crate::credentials::cookies;
 
 /// Name of the cookie.
 const COOKIE: &str = "look";
-/// How long a browser keeps it: a year, in seconds.
+/// Lifetime of the cookie: a year, in seconds.
 const LIFETIME: u32 = 365 * 24 * 60 * 60;
-/// In the last part of the cookie: single keys are off.
+/// Mark in the last part of the cookie: single keys are off.
 const NO_KEYS: char = 'k';
-/// In the last part of the cookie: announcements are off.
+/// Mark in the last part of the cookie: announcements are off.
 const SILENT: char = 'a';
 
 /// Language, theme and switches of the pages of one browser.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Appearance {
     pub(crate) language: Language,
-    /// Whether the language was chosen here; otherwise it is the one that the browser prefers.
+    /// Whether the user chose the language; otherwise it is the one that the browser prefers.
     is_chosen: bool,
     pub(crate) theme: Theme,
     /// Whether single keys are commands.
@@ -37,7 +37,7 @@ pub(crate) enum Language {
 impl Language {
     pub(crate) const ALL: [Self; 2] = [Self::English, Self::Chinese];
 
-    /// The language in the cookie and in forms.
+    /// Returns the language as in the cookie and in forms.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::English => "en",
@@ -49,7 +49,7 @@ impl Language {
         Self::ALL.into_iter().find(|language| language.as_str() == text)
     }
 
-    /// The first language of `Accept-Language`, if there are pages in it.
+    /// Returns the language of the first entry of `Accept-Language`, if there are pages in it.
     fn preferred(accepted: &str) -> Self {
         let first = accepted.trim_start().get(..2).unwrap_or_default();
         Self::parse(&first.to_ascii_lowercase()).unwrap_or(Self::English)
@@ -82,7 +82,7 @@ impl Theme {
 }
 
 impl Appearance {
-    /// The look of the browser that sends these headers.
+    /// Reads the settings from the headers of a request.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut parts = cookies(headers, COOKIE).next().unwrap_or_default().splitn(3, '.');
         let [language, theme, off] = std::array::from_fn(|_| parts.next().unwrap_or_default());
@@ -97,7 +97,7 @@ impl Appearance {
         }
     }
 
-    /// The same look with the fields of a form; absent fields and unknown words change nothing.
+    /// Applies the fields of a form. Absent fields and unknown words change nothing.
     pub(crate) fn with<'f>(mut self, field: impl Fn(&str) -> Option<&'f str>) -> Self {
         if let Some(language) = field("language").and_then(Language::parse) {
             (self.language, self.is_chosen) = (language, true);
@@ -114,7 +114,7 @@ impl Appearance {
         self.language == Language::Chinese
     }
 
-    /// `Set-Cookie` that makes the browser remember it.
+    /// Returns the value of `Set-Cookie` that stores the settings.
     pub(crate) fn cookie(self) -> String {
         let language = if self.is_chosen { self.language.as_str() } else { "" };
         let off = match (self.has_keys, self.announces) {

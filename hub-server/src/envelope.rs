@@ -1,7 +1,7 @@
 //! The envelope of every response: `{success:true,data}` or `{success:false,error}`.
 //!
-//! Handlers return [`ApiResult`] and use `?` on `hub_core` results. An [`ApiError`] travels as a typed error to
-//! the [edge](crate::edge), which is the only place that turns failures, the framework's included, into bytes.
+//! Handlers return [`ApiResult`] and use `?` on `hub_core` results. An [`ApiError`] is passed as a typed error to the
+//! [edge](crate::edge), which alone converts errors, including those of the framework, to bytes.
 
 use std::{
     error::Error as StdError,
@@ -323,7 +323,7 @@ impl ApiError {
         self.render_at("", request_id)
     }
 
-    /// The same, in the form of this path.
+    /// Renders the error in the format of this path.
     pub(crate) fn render_at(&self, path: &str, request_id: &str) -> Response {
         let Self(error) = self;
         let details = error.details();
@@ -354,7 +354,7 @@ impl ApiError {
     }
 }
 
-/// `PAYLOAD_TOO_LARGE` with the message that every limit uses.
+/// Returns `PAYLOAD_TOO_LARGE` with the message that every limit uses.
 pub(crate) fn too_large() -> Error {
     Error::new(ErrorCode::PayloadTooLarge, "the body exceeds its limit")
 }
@@ -382,7 +382,7 @@ pub(crate) fn is_over_cap(error: &(dyn StdError + 'static)) -> bool {
     false
 }
 
-/// The framework's parse messages name Rust types at both ends; callers get only the rule between.
+/// Extracts the rule from a parse message of the framework, which names Rust types at both ends.
 pub(crate) fn rule(message: &str) -> &str {
     let message = message.split(" (occurred while parsing ").next().unwrap_or(message);
     match message.strip_prefix("failed to parse ").and_then(|rest| rest.split_once("\": ")) {

@@ -11,7 +11,7 @@ use crate::exit::Failure;
 /// Largest event of a stream, and longest error, in bytes.
 const MAX_EVENT: usize = 64 * 1024;
 
-/// Reads events and passes each on.
+/// Reads server-sent events and passes on each of them.
 pub struct EventStream<F> {
     take: F,
     status: StatusCode,
@@ -41,12 +41,12 @@ impl<F: FnMut(Value) -> Result<(), Failure>> EventStream<F> {
     }
 }
 
-/// What a stream ended with.
+/// Result of a stream.
 pub trait Ended: Reader {
     fn status(&self) -> StatusCode;
     /// The body of an error.
     fn body(&self) -> Value;
-    /// Why reading stopped.
+    /// The failure that stopped reading.
     fn failure(&mut self) -> Option<Failure>;
 }
 

@@ -22,13 +22,13 @@ use crate::{
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum total wait of a call for a rate limit; limits are per minute.
 const MAX_WAIT: Duration = Duration::from_secs(120);
-/// Maximum duration of a stream; then it is requested again.
+/// Maximum duration of a stream, after which it is requested again.
 const MAX_STREAM: Duration = Duration::from_secs(30 * 60);
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE: usize = 16 << 20;
 
-/// How long to wait before a call is retried, from the server's `Retry-After`. A 503 may be sent after a change,
-/// so only idempotent calls are retried then.
+/// Returns the wait before a call is retried, from the server's `Retry-After`. A 503 may be sent after a change, so
+/// only idempotent calls are retried then.
 fn wait_for(method: &str, status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let is_harmless = status == StatusCode::TOO_MANY_REQUESTS
         || (status == StatusCode::SERVICE_UNAVAILABLE && ["GET", "PUT", "DELETE"].contains(&method));
@@ -68,7 +68,7 @@ pub struct HttpClient {
 }
 
 impl HttpClient {
-    /// A server at an address, called with an API key, or without a credential.
+    /// Creates a client of a server, with an API key or without a credential.
     ///
     /// # Errors
     /// As [`check_transport`].
@@ -81,7 +81,7 @@ impl HttpClient {
         Ok(Self { base: base.clone(), token, egress, unannounced: Mutex::new(host) })
     }
 
-    /// The same with the name of a profile.
+    /// Sets the name of the profile.
     #[must_use]
     pub fn named(self, name: String) -> Self {
         if let Ok(mut unannounced) = self.unannounced.lock() {
@@ -98,12 +98,12 @@ impl HttpClient {
         }
     }
 
-    /// An address of the server; query values are encoded here.
+    /// Returns a URL of the server. Query values are encoded here.
     pub fn address(&self, path: &str, query: &Query<'_>) -> Url {
         address_of(&self.base, path, query)
     }
 
-    /// The same server with another credential, or without one.
+    /// Returns a client of the same server with another credential, or without one.
     pub fn with_token(&self, token: Option<Secret>) -> Result<Self, Failure> {
         let unannounced = self.unannounced.lock().ok().and_then(|mut unannounced| unannounced.take());
         Ok(Self { unannounced: Mutex::new(unannounced), ..Self::new(&self.base, token)? })
@@ -163,7 +163,7 @@ impl HttpClient {
             deadline: MAX_STREAM,
             max_answer: usize::MAX,
         };
-        // A stream that breaks or takes its time ends like any other.
+        // A broken or slow stream returns like any other.
         let ended = self.egress.read(call, stream).await;
         if let Some(failure) = stream.failure() {
             return Err(failure);
@@ -196,7 +196,7 @@ impl HttpClient {
         failure.with_hint("is the server running? for another address use --server")
     }
 
-    /// The failure in a response.
+    /// Converts an error response to a failure.
     fn refused(&self, status: StatusCode, document: &Value) -> Failure {
         let Some(failure) = Failure::of_response(document) else {
             let what = format!("{} is not a hub: it responded {status}", self.base);

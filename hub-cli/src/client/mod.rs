@@ -32,7 +32,7 @@ use crate::{
     local::{self, Open},
 };
 
-/// Parameters of a query; those without a value are left out.
+/// Parameters of a query. Parameters without a value are left out.
 pub type Query<'q> = [(&'q str, Option<String>)];
 
 /// A request to the API.
@@ -53,7 +53,7 @@ pub enum Body<'r> {
 }
 
 impl Request<'_> {
-    /// Its URL at a server; query values are encoded here.
+    /// Returns the URL at a server. Query values are encoded here.
     fn url(&self, base: &Url) -> Url {
         address_of(base, self.path, self.query)
     }
@@ -81,16 +81,16 @@ pub struct Client(Transport);
 #[derive(Debug, Clone)]
 enum Transport {
     Http(Arc<HttpClient>),
-    /// The files of a hub on this machine; a server that works on them notices changes within a second.
+    /// The files of a hub on this machine. A server that uses them notices changes within a second.
     InProcess(Box<InProcessClient>),
 }
 
 impl Client {
-    /// The hub of these arguments. A server, when one or a profile is named; the files, when they are; else the
-    /// server of the profile in use, and without one the files of this machine.
+    /// Opens the hub of these arguments: the server if one or a profile is named, the files if they are named, else
+    /// the server of the active profile, and without one the files of this machine.
     ///
     /// # Errors
-    /// When a server is named without a profile for it; what opening the files fails with.
+    /// A failure if a server is named without a profile for it, or the files cannot be opened.
     pub async fn open(args: &HubArgs, local: bool) -> Result<Self, Failure> {
         match Self::server_of(args, local)? {
             Some(server) => Ok(server),
@@ -98,10 +98,10 @@ impl Client {
         }
     }
 
-    /// The server of these arguments, as [`open`](Self::open) chooses it; `None` for files.
+    /// Returns the server of these arguments, as [`open`](Self::open) selects it; `None` for files.
     ///
     /// # Errors
-    /// When a server is named without a profile for it.
+    /// A failure if a server is named without a profile for it.
     pub fn server_of(args: &HubArgs, local: bool) -> Result<Option<Self>, Failure> {
         let Some(Target { server, key, name }) = target::choose(args, local)? else { return Ok(None) };
         let client = HttpClient::new(&server, Some(key))?;
@@ -114,15 +114,15 @@ impl Client {
         ))
     }
 
-    /// A server at an address, called with an API key, or without a credential.
+    /// Creates a client of a server, with an API key or without a credential.
     ///
     /// # Errors
-    /// When a key would be sent over plain `http` to another machine.
+    /// A failure if a key would be sent over plain `http` to another machine.
     pub fn at(server: &Url, key: Option<Secret>) -> Result<Self, Failure> {
         HttpClient::new(server, key).map(Self::from)
     }
 
-    /// The hub in a data folder or a database.
+    /// Opens the hub in a data folder or a database.
     pub async fn in_process(args: &LocalArgs) -> Result<Self, Failure> {
         let hub = local::open(args, Open::Existing).await?;
         Ok(Self(Transport::InProcess(Box::new(InProcessClient::new(hub)))))
@@ -135,7 +135,7 @@ impl Client {
         }
     }
 
-    /// The hub whose files are open, for what its API does not offer.
+    /// Returns the hub whose files are open, for operations that its API does not offer.
     pub fn hub(&self) -> Option<&Hub> {
         match &self.0 {
             Transport::InProcess(client) => Some(&client.hub),
@@ -150,10 +150,10 @@ impl Client {
         }
     }
 
-    /// Checks that a server processes what is stored: with files, one has to run on them.
+    /// Checks that a server processes the stored messages. With files, one has to run on them.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when none does.
+    /// `UNAVAILABLE` if no server does.
     pub async fn expect_running_server(&self) -> Result<(), Failure> {
         match self.hub() {
             Some(hub) if !hub.is_at_work().await? => {
@@ -164,7 +164,7 @@ impl Client {
         }
     }
 
-    /// The same hub with another caller; a server keeps the caller of its key.
+    /// Returns the same hub with another caller. A server keeps the caller of its key.
     pub fn acting_as(&self, actor: Actor) -> Self {
         match &self.0 {
             Transport::InProcess(client) => Self(Transport::InProcess(Box::new(client.acting_as(actor)))),
@@ -172,7 +172,7 @@ impl Client {
         }
     }
 
-    /// The `data` of a response; `path` begins with `/api/`, query values are encoded here.
+    /// Returns the `data` of a response. `path` begins with `/api/`; query values are encoded here.
     ///
     /// # Errors
     /// The error of the response, with the exit code of its category; `UNAVAILABLE` when no hub responds.
@@ -188,7 +188,7 @@ impl Client {
 
     /// The whole document of a response.
     pub async fn exchange(&self, request: Request<'_>) -> Result<Value, Failure> {
-        // `main` handles signals from the command's first wait on, and a response can arrive before it is waited for.
+        // `main` handles signals from the command's first wait on, and a response can arrive before the first wait.
         tokio::task::yield_now().await;
         match &self.0 {
             Transport::Http(server) => server.exchange(request).await,
@@ -200,7 +200,7 @@ impl Client {
         self.call("GET", path, &[], &Value::Null).await
     }
 
-    /// A page of a list. A filtered list may have pages without items before its last one; these are passed over.
+    /// Returns a page of a list. A filtered list may have empty pages before its last one, which are skipped.
     pub async fn list(&self, path: &str, filters: &Query<'_>, page: &PageArgs) -> Result<Value, Failure> {
         let mut cursor = page.cursor.clone();
         loop {
@@ -238,7 +238,7 @@ impl From<HttpClient> for Client {
     }
 }
 
-/// An address below a base; query values are encoded here.
+/// Returns an address below a base. Query values are encoded here.
 fn address_of(base: &Url, path: &str, query: &Query<'_>) -> Url {
     let mut url = base.clone();
     url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
@@ -252,7 +252,7 @@ fn address_of(base: &Url, path: &str, query: &Query<'_>) -> Url {
     url
 }
 
-/// A document of the API as a type.
+/// Deserializes a document of the API.
 pub fn read<T: DeserializeOwned>(document: Value) -> Result<T, Failure> {
     serde_json::from_value(document)
         .map_err(|error| Failure::unreachable(format!("the server's response cannot be read: {error}")))

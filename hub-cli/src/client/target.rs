@@ -18,15 +18,15 @@ pub struct Target {
     pub name: Option<String>,
 }
 
-/// The selected server; `None` for the files of this machine.
+/// Selects the server; `None` for the files of this machine.
 ///
 /// # Errors
-/// When a server is named without a profile for it, a profile is unknown, or the profiles cannot be read.
+/// A failure if a server is named without a profile for it, a profile is unknown, or the profiles cannot be read.
 pub fn choose(args: &HubArgs, local: bool) -> Result<Option<Target>, Failure> {
     if local {
         return Ok(None);
     }
-    // From the environment alone: arguments can be read by everyone on the machine.
+    // Read from the environment alone, because arguments are visible to everyone on the machine.
     let token = std::env::var("HUB_TOKEN").ok().filter(|token| !token.is_empty()).map(Secret::new);
     let files_are_named = args.local.data_dir.is_some() || args.local.database_url.is_some();
     match (&args.server, &args.profile.profile) {
@@ -55,12 +55,12 @@ pub fn address(server: Option<&Url>, profile: Option<&str>) -> Result<Url, Failu
     }
 }
 
-/// The active profile if it is of this server, else the first one of it.
+/// Returns the active profile if it is of this server, else the first one of it.
 fn of_server(profiles: &Profiles, server: &Url) -> Result<Target, Failure> {
     let in_use = profiles.all.get_key_value(&profiles.current);
     let found = in_use.into_iter().chain(&profiles.all).find(|(_, profile)| profile.server == *server);
     let Some((name, found)) = found else {
-        // Where no key may be sent, a login is no way out.
+        // Where no key may be sent, a login does not help.
         check_transport(server)?;
         let hint = format!("hub-cli login --server {server}, or an administrator's API key in HUB_TOKEN");
         let message = format!("not signed in to {server}");

@@ -1,4 +1,4 @@
-//! `events`: follows what happens to a user's things.
+//! `events`: follows the events of a user's objects.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
     screen,
 };
 
-/// How long to wait before the command connects again.
+/// Delay before the command reconnects.
 const RECONNECT: Duration = Duration::from_secs(2);
 
 pub async fn run(args: EventsArgs, cx: &Context) -> Result<(), Failure> {
@@ -45,7 +45,7 @@ pub async fn run(args: EventsArgs, cx: &Context) -> Result<(), Failure> {
         });
         match server.follow("/api/events", &query, &mut stream).await {
             Ok(()) => {}
-            // A server that is restarting; the first connection has to succeed.
+            // The server restarts. The first connection has to succeed.
             Err(failure) if failure.exit == Exit::Unreachable && after.is_some() => {}
             Err(failure) => return Err(failure),
         }

@@ -21,10 +21,10 @@ use crate::{
 /// Maximum difference between the start of a trace and the time in its id.
 const ID_CLOCK_SLACK: Duration = Duration::from_secs(60);
 
-/// The query of these arguments.
+/// Builds the query of these arguments.
 ///
 /// # Errors
-/// When a time is invalid, or there is no such channel.
+/// A failure if a time is invalid or the channel does not exist.
 pub async fn query(client: &Client, bot: BotId, filter: &TraceFilterArgs) -> Result<TraceQuery, Failure> {
     let channel_id = match &filter.channel {
         Some(channel) => Some(client.channel(bot, channel).await?),
@@ -87,7 +87,7 @@ pub struct Recordings<'r> {
     bot: BotId,
     query: TraceQuery,
     after: Option<TraceId>,
-    /// Whether traces of replays are among them.
+    /// Whether traces of replays are included.
     replays: bool,
     page: VecDeque<Recording>,
     cursor: Option<String>,
@@ -95,7 +95,7 @@ pub struct Recordings<'r> {
 }
 
 impl<'r> Recordings<'r> {
-    /// Those after a trace, or all of them, except those that begin from now on.
+    /// Creates an iterator over the traces after one, or over all, except those that begin from now on.
     pub fn new(
         client: &'r Client,
         bot: BotId,

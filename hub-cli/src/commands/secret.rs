@@ -8,10 +8,10 @@ use crate::{args::SecretArgs, exit::Failure, printer::Printer};
 /// The variable of the secret.
 pub const VARIABLE: &str = "HUB_WEBHOOK_SECRET";
 
-/// The secret of the flags or the environment; `None` without one.
+/// Reads the secret of the flags or the environment; `None` without one.
 ///
 /// # Errors
-/// When its file cannot be read, or is empty.
+/// A failure if its file cannot be read, or is empty.
 pub fn given(args: &SecretArgs, printer: &Printer) -> Result<Option<Secret>, Failure> {
     if let Some(path) = &args.secret_file {
         let secret = first_line(path)?;

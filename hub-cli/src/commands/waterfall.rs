@@ -1,4 +1,4 @@
-//! A trace as a waterfall: one line per step, with when, what, how, how long, a bar and one detail.
+//! Prints a trace as a waterfall: one line per step with its start, name, status, duration, a bar and one detail.
 
 use hub_core::{
     time::Timestamp,
@@ -29,7 +29,7 @@ pub fn draw(trace: &Trace, now: Timestamp, printer: &Printer) -> String {
         .join("\n")
 }
 
-/// The id, the status and the summary, which is below them if it does not fit.
+/// Returns id, status and summary. The summary is on a line of its own if it does not fit.
 fn heading(trace: &Trace, printer: &Printer) -> Vec<String> {
     let took = duration(trace.duration_ms);
     let plain = format!("trace {}  {}  {took}", trace.trace_id, trace.status.as_str());
@@ -43,7 +43,7 @@ fn heading(trace: &Trace, printer: &Printer) -> Vec<String> {
     [head].into_iter().chain(below.into_iter().map(|line| format!("  {line}"))).collect()
 }
 
-/// When the next attempt is due: `next attempt in 24 s, attempt 2 of 8`.
+/// Describes the next attempt: `next attempt in 24 s, attempt 2 of 8`.
 fn next_attempt(trace: &Trace, now: Timestamp) -> Option<String> {
     let at = trace.next_attempt_at?;
     let wait = u64::try_from(at.since(now).as_millis()).unwrap_or(u64::MAX);

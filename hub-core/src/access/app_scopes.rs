@@ -1,4 +1,4 @@
-//! What an app may do with a bot.
+//! Permissions of an app on a bot.
 
 use std::fmt;
 
@@ -46,15 +46,15 @@ impl AppScope {
     }
 }
 
-/// A set of scopes. As JSON it is an array of words.
+/// A set of scopes, in JSON an array of their names.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct AppScopes(u8);
 
 impl AppScopes {
-    /// The scopes of words.
+    /// Parses a list of names.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` on the field `scopes`, naming the first word that is none.
+    /// `INVALID_PARAMS` on the field `scopes`, with the first name that is not a scope.
     pub fn parse<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Result<Self> {
         words.into_iter().try_fold(Self::default(), |set, word| {
             let known = AppScope::parse(word.as_ref()).ok_or_else(|| {
@@ -65,32 +65,32 @@ impl AppScopes {
         })
     }
 
-    /// The set with one more.
+    /// Returns the set with one more scope.
     #[must_use]
     pub const fn with(self, scope: AppScope) -> Self {
         Self(self.0 | scope.bit())
     }
 
-    /// Whether it holds a scope.
+    /// Whether the set contains a scope.
     pub const fn has(self, scope: AppScope) -> bool {
         self.0 & scope.bit() != 0
     }
 
-    /// Whether all of it is in another set.
+    /// Whether the set is a subset of another one.
     pub const fn is_within(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 
-    /// What is in both sets.
+    /// Returns the scopes in both sets.
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// Checks that a call is covered.
+    /// Checks that the set contains a scope.
     ///
     /// # Errors
-    /// `FORBIDDEN` naming the scope that is missing.
+    /// `FORBIDDEN` with the missing scope.
     pub fn require(self, scope: AppScope) -> Result<()> {
         if self.has(scope) {
             return Ok(());
@@ -104,7 +104,7 @@ impl AppScopes {
         AppScope::ALL.into_iter().filter(move |scope| self.has(*scope))
     }
 
-    /// Their words.
+    /// Returns the names of the scopes.
     pub fn words(self) -> Vec<String> {
         self.iter().map(|scope| scope.as_str().to_owned()).collect()
     }
@@ -113,7 +113,7 @@ impl AppScopes {
 #[cfg(feature = "openapi")]
 crate::openapi::shown_as!(AppScopes, Vec<String>, |scopes| scopes.words());
 
-/// The words with spaces between them, as OAuth writes them.
+/// Formats the names separated by spaces, as in OAuth.
 impl fmt::Display for AppScopes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.words().join(" "))

@@ -1,5 +1,5 @@
-//! Who acts. Nothing outside the store reads a user's data without an [`Actor`], and the actor's [`Scope`] is in the
-//! `WHERE` of the query: other users' data does not exist for the actor.
+//! Authorization. Outside the store, a user's data is read only with an [`Actor`], and the actor's [`Scope`] is in
+//! the `WHERE` of the query: other users' data does not exist for the actor.
 
 mod app_scopes;
 
@@ -14,25 +14,25 @@ use crate::{
     words::words,
 };
 
-/// The caller of an operation. Made by authentication, or by a program that embeds the hub.
+/// The caller of an operation, created by authentication or by a program that embeds the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Actor {
     /// A signed-in user.
     User(UserActor),
-    /// A program with a channel's API key: that channel and its bot, nothing else.
+    /// A program with a channel's API key. It has access to that channel and its bot only.
     Channel(ChannelActor),
-    /// An app on a bot: that bot, as far as its owner granted it.
+    /// An app on a bot. It has access to that bot within the granted scopes.
     App(AppActor),
-    /// A program that may open the store's files: the command line on the same machine, an embedding program.
+    /// A program with access to the store's files: the command line on the same machine, an embedding program.
     Operator,
 }
 
 /// A signed-in user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UserActor {
-    /// Who.
+    /// Id of the user.
     pub user_id: UserId,
-    /// What they may do beyond their own things.
+    /// Role of the user, which decides about access to other users' data.
     pub role: Role,
     /// The session of the request; absent with an API key and when an embedding program acts for the user.
     pub session_id: Option<SessionId>,
@@ -56,9 +56,9 @@ pub struct ChannelActor {
     pub bot_id: BotId,
     /// The bot's owner.
     pub owner_id: UserId,
-    /// Which key or token it came with: what it holds open ends with that.
+    /// Mark of the key or token of the request; connections opened with it close when it is revoked.
     pub key: KeyMark,
-    /// The program with this token, rather than one with the channel's API key.
+    /// The iLink client whose token authenticates the request; absent with the channel's API key.
     pub ilink: Option<IlinkClientId>,
 }
 
@@ -76,10 +76,10 @@ pub struct AppActor {
     pub owner_id: UserId,
     /// Whether the app is the bot owner's own.
     pub is_own: bool,
-    /// What the bot's owner granted.
+    /// Scopes that the bot's owner granted.
     #[row(json)]
     pub scopes: AppScopes,
-    /// Which token it came with: what it holds open ends with that token.
+    /// Mark of the token of the request; connections opened with it close when it is revoked.
     #[row(skip)]
     pub token: KeyMark,
 }
@@ -95,25 +95,25 @@ words! {
     }
 }
 
-/// Whose things a query may see. Only an [`Actor`] makes one.
+/// Owner whose data a query may see. Only an [`Actor`] creates one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scope {
     owner: Option<UserId>,
 }
 
 impl Scope {
-    /// The owner whose things are visible; `None` for the operator, who sees all. Store methods bind it as
-    /// `CAST($n AS TEXT) IS NULL OR owner_id = $n`.
+    /// The owner whose data is visible; `None` for the operator, who sees all. Store methods bind it as `CAST($n AS
+    /// TEXT) IS NULL OR owner_id = $n`.
     pub fn owner(self) -> Option<UserId> {
         self.owner
     }
 }
 
 impl Actor {
-    /// Whose bots, channels, messages and traces this actor manages.
+    /// Returns the scope of the bots, channels, messages and traces that this actor manages.
     ///
     /// # Errors
-    /// `FORBIDDEN` for a channel client and for an app: they manage nothing.
+    /// `FORBIDDEN` for a channel client and for an app, which manage nothing.
     pub fn scope(&self) -> Result<Scope> {
         match self {
             Self::User(user) => Ok(Scope { owner: Some(user.user_id) }),
@@ -134,7 +134,7 @@ impl Actor {
         }
     }
 
-    /// The user who acts.
+    /// Returns the user of the request.
     ///
     /// # Errors
     /// `FORBIDDEN` unless the caller is a user.
@@ -147,8 +147,8 @@ impl Actor {
         }
     }
 
-    /// The user who acts, in person: what makes or changes credentials is closed to API keys, so that a stolen key
-    /// cannot be turned into more than it is.
+    /// Returns the user of a request without an API key. Operations that create or change credentials require it, so
+    /// that a stolen key cannot extend its permissions.
     ///
     /// # Errors
     /// `FORBIDDEN` for an API key, and unless the caller is a user.
@@ -160,7 +160,7 @@ impl Actor {
         Ok(user)
     }
 
-    /// The channel client. `FORBIDDEN` unless the caller is one.
+    /// Returns the channel client. `FORBIDDEN` unless the caller is one.
     pub fn client(&self) -> Result<&ChannelActor> {
         match self {
             Self::Channel(client) => Ok(client),
@@ -170,7 +170,7 @@ impl Actor {
         }
     }
 
-    /// The app that acts.
+    /// Returns the app.
     ///
     /// # Errors
     /// `FORBIDDEN` unless the caller is one.

@@ -1,5 +1,5 @@
-//! What happened to an account, for its user: their part of the audit log. A device that was let in by QR code, a new
-//! key or a guessed password shows here, so that a person who was talked into it learns of it.
+//! Account activity for its user: their part of the audit log. It shows devices signed in by QR code, new keys and
+//! guessed passwords, so that a user who was tricked into one of these notices.
 
 use serde_json::Value;
 
@@ -13,14 +13,14 @@ use crate::{
     words::words,
 };
 
-/// Something that happened to the account.
+/// An event of the account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Activity {
-    /// What, when, to what: as in the audit log, without who an administrator was.
+    /// The entry of the audit log, without the identity of an administrator.
     pub entry: AuditEntry,
-    /// Who did it.
+    /// Party that caused it.
     pub by: ActivityBy,
-    /// Whether it was done with the session or key that asks, or is how that session began.
+    /// Whether the session or key of the request caused it, or was created by it.
     pub current: bool,
 }
 
@@ -37,8 +37,8 @@ words! {
 }
 
 impl Accounts<'_> {
-    /// What happened to the user's account, newest first. Cursors belong to the list
-    /// [`Accounts::activity_list`] names.
+    /// Lists the events of the user's account, newest first. Cursors belong to the list [`Accounts::activity_list`]
+    /// names.
     ///
     /// # Errors
     /// `FORBIDDEN` unless the caller is a user.
@@ -65,7 +65,7 @@ impl Activity {
             _ => ActivityBy::Administrator,
         };
         if by == ActivityBy::Administrator {
-            // Neither who it was nor from where.
+            // Hide both identity and address.
             for hidden in [&mut entry.actor, &mut entry.actor_name, &mut entry.credential, &mut entry.ip] {
                 hidden.clear();
             }
@@ -75,7 +75,7 @@ impl Activity {
         Self { entry, by, current }
     }
 
-    /// How the user signed in, when that is what happened: `password`, `passkey`, `qr` or a provider.
+    /// Returns the sign-in method of a sign-in: `password`, `passkey`, `qr` or a provider.
     pub fn method(&self) -> Option<&str> {
         self.entry.detail.get("method").and_then(Value::as_str)
     }

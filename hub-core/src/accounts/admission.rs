@@ -1,4 +1,4 @@
-//! Who may make an account: the registration mode, the setup token, invitations.
+//! Admission of new accounts: the registration mode, the setup token, invitations.
 
 use crate::{
     access::Role,
@@ -23,11 +23,11 @@ pub(super) enum Admission {
 }
 
 impl Accounts<'_> {
-    /// Refuses early what [`Admission::admit`] would refuse anyway, before a hash or a ceremony is spent on it.
+    /// Rejects early what [`Admission::admit`] would reject anyway, before the cost of a hash or a ceremony.
     ///
     /// # Errors
-    /// `INVALID_TOKEN` for a ticket that was never handed out; `FORBIDDEN` when registration is closed, or needs an
-    /// invitation or the setup token and none is shown.
+    /// `INVALID_TOKEN` for a malformed ticket; `FORBIDDEN` when registration is closed, or needs an invitation or the
+    /// setup token and none is given.
     pub(super) async fn admission(&self, ticket: Option<Secret>) -> Result<Admission> {
         if let Some(ticket) = ticket {
             let text = ticket.expose().trim();
@@ -56,7 +56,7 @@ impl Accounts<'_> {
 }
 
 impl Admission {
-    /// Uses the ticket up, in the transaction that makes the account.
+    /// Uses the ticket up, in the transaction that creates the account.
     ///
     /// # Errors
     /// `INVALID_TOKEN` when it is unknown, used or expired.
@@ -74,11 +74,11 @@ impl Admission {
         }
     }
 
-    /// Whether an account with this role may be made: where the first admin needs the setup token, an invitation is
-    /// none.
+    /// Checks whether an account with this role may be created: where the first admin needs the setup token, an
+    /// invitation does not suffice.
     ///
     /// # Errors
-    /// `FORBIDDEN` when the setup token is needed and was not shown.
+    /// `FORBIDDEN` when the setup token is needed and was not given.
     pub(super) fn allows(&self, role: Role, setup_token_required: bool) -> Result<()> {
         if role == Role::Admin && setup_token_required && !matches!(self, Self::Setup(_)) {
             return Err(setup_token_missing());

@@ -1,7 +1,7 @@
-//! API keys of users: what programs of a user show in place of a session.
+//! API keys: credentials for a user's programs, in place of a session.
 //!
-//! A key may do what its user may, but for what [`Actor::in_person`](crate::access::Actor::in_person) closes: it
-//! makes no keys and changes no password.
+//! A key has the permissions of its user, except for actions that
+//! [`Actor::in_person`](crate::access::Actor::in_person) denies: it cannot create keys or change the password.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ use crate::{
     store::Tx,
 };
 
-/// Most keys of one user, expired ones included.
+/// Maximum number of keys of one user, expired ones included.
 pub const MAX_KEYS: u32 = 50;
-/// Longest life that can be asked for, in days; without one a key lives until it is ended.
+/// Longest lifetime of a key in days. A key without one is valid until it is deleted.
 pub const MAX_KEY_DAYS: u32 = 3650;
-/// A key's last use is noted at most this often.
+/// Interval at which a key's last use is recorded at most.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -40,7 +40,7 @@ pub struct NewApiKey {
     pub expires_in_days: Option<u32>,
 }
 
-/// A new key, and the only sight of its secret.
+/// A new key with its secret, which is shown only here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CreatedApiKey {
     /// The key.
@@ -50,11 +50,10 @@ pub struct CreatedApiKey {
 }
 
 impl CreatedApiKey {
-    /// Adds the key to a user's within a transaction. Whatever hands out a key without a session, such as the QR
-    /// login of a program, does it with this.
+    /// Adds the key to a user within a transaction.
     ///
     /// # Errors
-    /// `CONFLICT` when the user has as many keys as they may have, or is active no more.
+    /// `CONFLICT` when the user has [`MAX_KEYS`] keys or is not active any more.
     pub(super) async fn open(&self, tx: &mut Tx, user_id: UserId, entry: &NewEntry) -> Result<()> {
         let hash = TokenHash::of(self.secret.expose());
         if !tx.user_keys().insert(user_id, &self.key, &hash, MAX_KEYS).await? {
@@ -66,8 +65,8 @@ impl CreatedApiKey {
 }
 
 impl Accounts<'_> {
-    /// Makes an API key. `idempotency_key` is the caller's `Idempotency-Key`: the same key with the same input
-    /// gives the first answer again, secret included.
+    /// Creates an API key. `idempotency_key` is the caller's `Idempotency-Key`: the same key with the same input
+    /// returns the first response, secret included.
     ///
     /// # Errors
     /// `INVALID_PARAMS` with every invalid field; `FORBIDDEN` for an API key, and unless the caller is a user;
@@ -91,7 +90,7 @@ impl Accounts<'_> {
         create.await
     }
 
-    /// A key that is not stored yet.
+    /// Generates a key without storing it.
     ///
     /// # Errors
     /// `INVALID_PARAMS` with every invalid field.
@@ -112,7 +111,7 @@ impl Accounts<'_> {
         Ok(CreatedApiKey { key, secret: secret.into() })
     }
 
-    /// The user's API keys, newest first, expired ones too. Cursors belong to the list
+    /// Lists the user's API keys, newest first, including expired ones. Cursors belong to the list
     /// [`Accounts::api_key_list`] names.
     ///
     /// # Errors
@@ -128,7 +127,7 @@ impl Accounts<'_> {
         format!("api_keys:{}", actor.principal())
     }
 
-    /// Ends one of the user's API keys; a key may end itself.
+    /// Deletes one of the user's API keys; a key may delete itself.
     ///
     /// # Errors
     /// `NOT_FOUND` when it is not one of theirs, `FORBIDDEN` unless the caller is a user.
@@ -149,11 +148,11 @@ impl Accounts<'_> {
         Ok(())
     }
 
-    /// Who presents this key. A text that was never handed out costs no query. The use is noted at most once a
-    /// minute, behind the answer.
+    /// Authenticates an API key and returns its user as the actor. A malformed key costs no query. The use is
+    /// recorded at most once a minute, after the response.
     ///
     /// # Errors
-    /// `INVALID_TOKEN` for a text that is no living key of an active user.
+    /// `INVALID_TOKEN` unless the text is a valid key of an active user.
     pub async fn authenticate_api_key(&self, key: &str) -> Result<Actor> {
         let unknown = || Error::new(ErrorCode::InvalidToken, "the API key is unknown, expired or revoked");
         let hash = parse_token(TokenKind::UserKey, key).ok_or_else(unknown)?;

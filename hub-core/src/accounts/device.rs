@@ -18,22 +18,22 @@ use crate::{
     time::Timestamp,
 };
 
-/// How long a browser is known after a sign-in.
+/// Time for which a browser is recognised after a sign-in.
 pub const DEVICE_LIFETIME: Duration = Duration::from_secs(180 * 24 * 60 * 60);
 
-/// What the signature of the cookie is for.
+/// Purpose of the cookie's signature.
 const PURPOSE: &str = "known-device";
-/// No cookie of ours is longer, in bytes.
+/// Longest cookie that is accepted, in bytes.
 const LONGEST: usize = 256;
 
 /// A browser that its user has signed in with before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownDevice {
-    /// Distinguishes it from others; it grants no access.
+    /// Identifies the browser; it grants no access.
     pub mark: TokenHash,
 }
 
-/// What a cookie says before its signature: `user.generation.expires.nonce`.
+/// Signed part of the cookie: `user.generation.expires.nonce`.
 struct Claim<'c> {
     user_id: UserId,
     generation: i64,
@@ -55,8 +55,8 @@ impl<'c> Claim<'c> {
 }
 
 impl Accounts<'_> {
-    /// What the browser of a user keeps after a sign-in, so that it is known at the next one. `None` when the
-    /// user is gone.
+    /// Creates the cookie by which the user's browser is recognised at the next sign-in. `None` when the user does
+    /// not exist any more.
     pub async fn device_cookie(&self, user_id: UserId) -> Result<Option<Secret>> {
         let found = self.ctx.store.read().await?.accounts().device_generation(user_id).await?;
         let Some((username, generation)) = found else { return Ok(None) };
@@ -67,13 +67,13 @@ impl Accounts<'_> {
         Ok(Some(Secret::new(format!("{claim}.{signature}"))))
     }
 
-    /// The browser behind a cookie, if the user of this name has signed in with it before and it was not revoked
+    /// Returns the browser of a cookie, if the user of this name has signed in with it before and it was not revoked
     /// since. The account is looked up only for a cookie that was signed for this name.
     pub async fn known_device(&self, cookie: &str, username: &str) -> Result<Option<KnownDevice>> {
         let signed = || {
             let name = canonical_username(username)?;
             let (claim, signature) = cookie.rsplit_once('.').filter(|_| cookie.len() <= LONGEST)?;
-            // Compared by their hashes, so that the time tells nothing of the signature.
+            // Compare hashes, so that the time reveals nothing of the signature.
             let right = TokenHash::of(signature) == TokenHash::of(&self.sign_device(&name, claim));
             if right { Claim::parse(claim) } else { None }
         };

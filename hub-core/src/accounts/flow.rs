@@ -1,4 +1,4 @@
-//! Ceremonies of signing in: begun by one browser, ended once by the same, within minutes.
+//! Sign-in ceremonies: started by a browser and ended once by the same browser, within minutes.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ use crate::{
     store::sign_in_flows::{FlowPurpose, FlowRow},
 };
 
-/// Ceremonies under way; a further one ends the one that expires first.
+/// Maximum number of open ceremonies; a further one ends the one that expires first.
 const MAX_CEREMONIES: u32 = 10_000;
-/// The same of one browser; a further one ends the oldest.
+/// Maximum number of open ceremonies of one browser; a further one ends the oldest.
 const MAX_PER_BROWSER: u32 = 5;
 
-/// The browser in which a ceremony runs, known by a cookie that only it has.
+/// The browser of a ceremony, identified by a cookie that only it has.
 #[derive(Debug, Clone)]
 pub struct Browser {
-    /// The value of the cookie, to be set with every beginning.
+    /// Value of the cookie, to be set at every start of a ceremony.
     pub cookie: Secret,
     hash: TokenHash,
 }
@@ -32,7 +32,7 @@ impl Browser {
 }
 
 impl Accounts<'_> {
-    /// The browser behind a cookie; a new one when it shows none of ours.
+    /// Returns the browser of a cookie, or a new one if the cookie was not issued by the hub.
     pub fn browser(&self, cookie: Option<&str>) -> Browser {
         cookie.and_then(Browser::parse).unwrap_or_else(|| {
             let cookie = new_token(TokenKind::Browser, &self.ctx.random);
@@ -41,7 +41,7 @@ impl Accounts<'_> {
         })
     }
 
-    /// Notes the beginning of a ceremony and gives its id.
+    /// Stores the state of a new ceremony and returns its id.
     pub(super) async fn begin_flow<S: Serialize>(
         self,
         purpose: FlowPurpose,
@@ -72,7 +72,7 @@ impl Accounts<'_> {
         Ok(id)
     }
 
-    /// Ends a ceremony: whatever comes of it, it cannot be used again.
+    /// Ends a ceremony and returns its state. Regardless of the outcome it cannot be used again.
     ///
     /// # Errors
     /// `INVALID_TOKEN` when it is unknown, used, expired, for another purpose or another browser's.

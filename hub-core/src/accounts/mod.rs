@@ -1,7 +1,7 @@
 //! Users, their passwords and sessions.
 //!
-//! Registering and signing in give a [`SignedIn`]: the user and the secret of a new session, which is shown
-//! this once and stored as a hash. [`Accounts::authenticate_session`] turns it back into an
+//! Registration and sign-in return a [`SignedIn`]: the user and the secret of a new session. The secret is shown only
+//! there and stored as a hash. [`Accounts::authenticate_session`] turns it back into an
 //! [`Actor`](crate::access::Actor) for every later request.
 
 mod activity;
@@ -50,7 +50,7 @@ pub use user::{Me, NewProfile, NewUser};
 
 use crate::{context::Context, error::Result, revocation, secret::Secret, store::accounts::Alive};
 
-/// Users, their passwords and sessions: every operation takes the actor of the caller.
+/// Operations on users, their passwords and sessions. Each takes the actor of the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Accounts<'h> {
     ctx: &'h Context,
@@ -71,8 +71,8 @@ impl<'h> Accounts<'h> {
     }
 
     /// Deletes at most `limit` rows of each kind that are no longer usable: expired sessions, one-time tokens and
-    /// idempotency keys, old revocations, old entries of the audit log. Returns how many; retention calls it again
-    /// while it is not 0.
+    /// idempotency keys, old revocations, old entries of the audit log. Returns the number of deleted rows; retention
+    /// repeats the call until it returns 0.
     pub async fn delete_expired(&self, limit: u32) -> Result<u64> {
         let alive = self.alive();
         let (told, audited) =
@@ -95,7 +95,7 @@ impl<'h> Accounts<'h> {
             .await
     }
 
-    /// What "a living session" means now.
+    /// Time limits by which sessions are valid now.
     pub(crate) fn alive(self) -> Alive {
         let now = self.ctx.store.now();
         Alive { now, idle_since: now - self.ctx.config.session_idle }

@@ -1,4 +1,4 @@
-//! Passkeys (WebAuthn Level 3): making one and signing in with one.
+//! Passkeys (WebAuthn Level 3): registration and sign-in.
 
 use std::time::Duration;
 
@@ -26,12 +26,12 @@ use crate::{
     text,
 };
 
-/// How long a ceremony may take.
+/// Time limit of a ceremony.
 const LIFETIME: Duration = Duration::from_secs(5 * 60);
 /// Index of the flags in the data of an authenticator (WebAuthn, section 6.1), and the bit of the backup eligibility.
 const FLAGS_AT: usize = 32;
 const BACKUP_ELIGIBLE: u8 = 0x08;
-/// Passkeys of one user.
+/// Maximum number of passkeys of one user.
 const MAX_PASSKEYS: u32 = 50;
 
 /// Options for `navigator.credentials`.
@@ -52,15 +52,15 @@ pub struct Ceremony {
 /// A request for a passkey.
 #[derive(Debug, Clone, Default)]
 pub struct NewPasskey {
-    /// The account to make with it; a signed-in user gives none and adds the passkey to their own.
+    /// The account to create with it. Absent for a signed-in user, who adds the passkey to their own account.
     pub profile: Option<NewProfile>,
     /// The setup token or an invitation, as in [`Accounts::register`].
     pub ticket: Option<Secret>,
-    /// What to call it, up to 64 characters.
+    /// Display name, up to 64 characters.
     pub name: Option<String>,
 }
 
-/// What has to be known at the end of making a passkey.
+/// State of a registration between its start and its end.
 #[derive(Serialize, Deserialize)]
 struct Making {
     holder: Holder,
@@ -74,10 +74,10 @@ enum Holder {
     Existing { id: String },
 }
 
-/// What has to be known at the end of signing in.
+/// State of a sign-in between its start and its end.
 #[derive(Serialize, Deserialize)]
 struct SigningIn {
-    /// Who was named; absent when the browser shall say who it is.
+    /// The user named at the start; absent when the browser selects the user.
     named: Option<Named>,
     challenge: DiscoverableAuthentication,
 }
@@ -90,8 +90,8 @@ enum Named {
 }
 
 impl Accounts<'_> {
-    /// Begins making a passkey: for a new account, which is made at the end and not before, or for the user
-    /// who asks.
+    /// Starts the registration of a passkey: for a new account, which is created when it finishes, or for the
+    /// signed-in caller.
     ///
     /// # Errors
     /// `INVALID_PARAMS` with every invalid field, `CONFLICT` when the name is taken or the user has too many
@@ -157,8 +157,8 @@ impl Accounts<'_> {
         Ok(Ceremony { flow_id: flow_id.into(), public_key: creation_options(&options)? })
     }
 
-    /// Ends making a passkey with what the browser made. A new account is made now and signed in; a passkey
-    /// of a signed-in user is added, and there is no new session.
+    /// Finishes the registration of a passkey with the response of the browser. A new account is created and signed
+    /// in; a passkey of a signed-in user is added without a new session.
     ///
     /// # Errors
     /// `INVALID_TOKEN` when the ceremony is unknown, used, expired, another browser's, or the answer does not
@@ -237,7 +237,7 @@ impl Accounts<'_> {
         }
     }
 
-    /// Begins signing in with a passkey: of the named user, or of any user whose passkey the browser has. An unknown
+    /// Starts a sign-in with a passkey: of the named user, or of any user whose passkey the browser has. An unknown
     /// name, or one whose user has no passkey, gets options of the same shape, the same ones every time.
     ///
     /// # Errors
@@ -258,7 +258,7 @@ impl Accounts<'_> {
         Ok(Ceremony { flow_id: flow_id.into(), public_key })
     }
 
-    /// The credentials of a name: made up where there are none.
+    /// Returns the credential ids of a name. A name without credentials gets a derived id, the same every time.
     async fn credentials_of(self, username: &str) -> Result<(Option<UserId>, Vec<String>)> {
         let mut read = self.ctx.store.read().await?;
         let name = canonical_username(username);
@@ -266,14 +266,14 @@ impl Accounts<'_> {
             Some(name) => read.accounts().find_user_by_name(name).await?.map(|(user, _)| user.id),
             None => None,
         };
-        // Asked for in any case, so that both ways take the same time.
+        // Run the query in any case, so that both ways take the same time.
         let ids = read.passkeys().credential_ids(user.unwrap_or(UserId::from_u128(0))).await?;
         let text = name.unwrap_or_else(|| username.to_owned());
         let made_up = BASE64URL_NOPAD.encode(&self.ctx.sealer.derive("passkey", &text));
         Ok(if ids.is_empty() { (None, vec![made_up]) } else { (user, ids) })
     }
 
-    /// Ends signing in with what the browser's passkey signed.
+    /// Finishes a sign-in with the signature of the browser's passkey.
     ///
     /// # Errors
     /// `INVALID_TOKEN` when the ceremony is unknown, used, expired or another browser's, when the passkey is
@@ -330,7 +330,7 @@ impl Accounts<'_> {
         Ok(self.signed_in(me, token))
     }
 
-    /// The site that passkeys belong to: from the public URL alone, never from a request.
+    /// The relying party of the passkeys. It depends on the public URL alone, never on a request.
     fn webauthn(self) -> Result<Webauthn> {
         let url = &self.ctx.config.public_url;
         let unfit = |reason: &str| {
@@ -348,7 +348,7 @@ impl Accounts<'_> {
         builder.rp_name("Message Hub").build().map_err(|_| unfit("cannot be used"))
     }
 
-    /// Whether passkeys work at the hub's public URL; the reason when not.
+    /// Checks that passkeys work at the hub's public URL.
     ///
     /// # Errors
     /// `UNAVAILABLE` with a sentence for the operator.
@@ -357,7 +357,7 @@ impl Accounts<'_> {
     }
 }
 
-/// The library asks for keys that need a name at every login; ours shall be found without one.
+/// The library creates keys that need a username at every sign-in; `residentKey` makes them work without one.
 fn creation_options(options: &CreationChallengeResponse) -> Result<Value> {
     let mut options = serde_json::to_value(&options.public_key).map_err(Error::internal)?;
     options["authenticatorSelection"]["residentKey"] = "required".into();
@@ -365,7 +365,7 @@ fn creation_options(options: &CreationChallengeResponse) -> Result<Value> {
     Ok(options)
 }
 
-/// Who was named, who the passkey says it belongs to and whose it is are the same.
+/// Checks that the named user, the user handle in the response and the owner of the passkey are the same.
 fn check_holder(state: &SigningIn, answer: &PublicKeyCredential, holder: UserId) -> Result<()> {
     let handle = answer.get_user_unique_id();
     let same = |bytes: &[u8]| bytes == holder.as_u128().to_be_bytes();
@@ -388,10 +388,10 @@ fn with_eligibility(stored: &str, answer: &PublicKeyCredential) -> Result<(Crede
     Ok((serde_json::from_value(stored).map_err(Error::internal)?, before == true))
 }
 
-/// Reads the answer of a browser; what the library would refuse without need is made regular before.
+/// Reads the response of a browser and repairs details that the library would reject needlessly.
 fn read_credential<T: DeserializeOwned>(mut credential: Value) -> Result<T> {
     if let Some(response) = credential.get_mut("response").and_then(Value::as_object_mut) {
-        // Names that the library does not know yet; a hint only.
+        // A hint only, and its values may be newer than the library.
         response.remove("transports");
         response.entry("userHandle").or_insert(Value::Null);
     }

@@ -1,4 +1,4 @@
-//! What users change about themselves: how they are shown, and their password.
+//! Changes that users make to their own account: profile and password.
 
 use crate::{
     access::Actor,
@@ -14,14 +14,14 @@ use crate::{
 /// A change of password.
 #[derive(Debug, Clone)]
 pub struct NewPassword {
-    /// The password until now; not needed by a user who has none.
+    /// The current password; not needed by a user who has none.
     pub old: Option<Secret>,
-    /// The password from now on, 8 to 256 characters.
+    /// The new password, 8 to 256 characters.
     pub new: Secret,
 }
 
 impl Accounts<'_> {
-    /// Changes how the user is shown.
+    /// Changes display name and e-mail address of the user.
     ///
     /// # Errors
     /// `INVALID_PARAMS` with every invalid field, `FORBIDDEN` unless the caller is a user.
@@ -43,9 +43,9 @@ impl Accounts<'_> {
         self.me(actor).await
     }
 
-    /// Changes the user's password, or gives them their first one. Every other session ends, and the one that asks
-    /// goes on under a new secret, which is returned. No browser of the user is known any more, and a link to set a
-    /// new password is worth nothing. API keys live on.
+    /// Changes the user's password, or sets their first one. All other sessions are revoked. The caller's session
+    /// continues under a new secret, which is returned. No browser of the user is recognised any more, and an open
+    /// reset link becomes invalid. API keys stay valid.
     ///
     /// # Errors
     /// `INVALID_PARAMS` on `old_password` when it is missing or wrong, on `new_password` when it is not acceptable;

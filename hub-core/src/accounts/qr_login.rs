@@ -26,11 +26,11 @@ use crate::{
     time::Timestamp,
 };
 
-/// How long a code can be used.
+/// Validity of a code.
 const LIFETIME: Duration = Duration::from_secs(2 * 60);
-/// Codes that no user has opened; a further one displaces the oldest.
+/// Maximum number of codes that no user has opened; a further one displaces the oldest.
 const MAX_LOGINS: u32 = 10_000;
-/// How often the store is looked at for a change.
+/// Interval at which the store is polled for a change of status.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Letters and digits that are not mistaken for one another, as RFC 8628 §6.1 suggests.
 const CODE_LETTERS: &[u8; 20] = b"BCDFGHJKLMNPQRSTVWXZ";
@@ -138,7 +138,7 @@ impl Accounts<'_> {
     /// `INVALID_TOKEN` when the secret is not that of the login, or when neither was ever handed out.
     pub async fn poll_qr_login(&self, qr_id: &str, poll_secret: &Secret) -> Result<QrPoll> {
         let poll = parse_token(TokenKind::QrPoll, poll_secret.expose()).ok_or_else(unknown)?;
-        // Expired ones are seen as long as retention has not come by.
+        // Expired rows are found until retention deletes them.
         let row = self.ctx.store.read().await?.qr_logins().find(qr_id, Timestamp::from_millis(0)).await?;
         let row = row.filter(|row| row.is_polled_with(&poll)).ok_or_else(unknown)?;
         if row.expires_at <= self.ctx.store.now() {
@@ -164,8 +164,8 @@ impl Accounts<'_> {
         }
     }
 
-    /// Opens a login as a signed-in user: the requesting device, and the time of the request. The device sees that
-    /// the code was opened.
+    /// Opens a login as a signed-in user. Returns the requesting device and the time of the request. The device is
+    /// notified that the code was opened.
     ///
     /// # Errors
     /// `INVALID_TOKEN` when the login is unknown, expired or over, `FORBIDDEN` unless the caller is a user whose
@@ -188,7 +188,7 @@ impl Accounts<'_> {
         })
     }
 
-    /// Decides about a login as a signed-in user. A wrong code ends it: there is no second guess.
+    /// Approves or rejects a login as a signed-in user. A wrong code cancels it, so there is no second guess.
     ///
     /// # Errors
     /// `INVALID_TOKEN` when the login is unknown, expired, over, or opened by another user, or when the code is
@@ -215,7 +215,7 @@ impl Accounts<'_> {
                     tx.qr_logins().cancel(&id, now).await?;
                     let outcome = if approve { "wrong_code" } else { "refused" };
                     tx.audit().add(&noted.detail(json!({ "outcome": outcome, "ip": row.ip }))).await?;
-                    // The end has to stay, so it cannot be an error within the transaction.
+                    // An error would roll the cancellation back.
                     return Ok(if approve { None } else { Some(QrStatus::Cancelled) });
                 }
                 if !tx.qr_logins().confirm(&id, user_id, &exchange, now).await? {
@@ -236,8 +236,8 @@ impl Accounts<'_> {
     /// Collects the session of a confirmed login, once.
     ///
     /// # Errors
-    /// `INVALID_TOKEN` when the login is not confirmed, unknown, used or expired, or the secrets are not its
-    /// own.
+    /// `INVALID_TOKEN` when the login is not confirmed, unknown, used or expired, or the secrets belong to another
+    /// login.
     pub async fn exchange_qr_login(
         &self,
         qr_id: &str,
@@ -257,7 +257,7 @@ impl Accounts<'_> {
         Ok(self.signed_in(me, token))
     }
 
-    /// Collects an API key of who confirmed the login, once: for programs, which keep no cookies.
+    /// Collects an API key of the user who confirmed the login, once: for programs, which keep no cookies.
     ///
     /// # Errors
     /// As [`exchange_qr_login`](Self::exchange_qr_login), and `CONFLICT` when the user has too many keys.
@@ -283,7 +283,7 @@ impl Accounts<'_> {
         create.await
     }
 
-    /// Checks both secrets and ends the login; returns the user who confirmed it.
+    /// Checks both secrets and ends the login. Returns the user who confirmed it.
     pub(super) async fn take_qr_login(
         self,
         qr_id: &str,
@@ -310,7 +310,7 @@ impl QrLoginRow {
     }
 }
 
-/// A login that this user may decide about.
+/// Returns the login if this user may decide about it.
 async fn open_for(tx: &mut Tx, id: &str, user: UserId, now: Timestamp) -> Result<QrLoginRow> {
     let row = tx.qr_logins().find(id, now).await?.ok_or_else(unknown)?;
     let open = match row.status {
@@ -321,7 +321,7 @@ async fn open_for(tx: &mut Tx, id: &str, user: UserId, now: Timestamp) -> Result
     if open { Ok(row) } else { Err(unknown()) }
 }
 
-/// Eight letters in two groups: 34 bits, of which there is one guess.
+/// Generates eight letters in two groups: 34 bits, with a single attempt.
 fn new_code(random: &Random) -> String {
     let count = u64::try_from(CODE_LETTERS.len()).expect("20 fits");
     let letter = || char::from(CODE_LETTERS[usize::try_from(random.below(count)).expect("below 20")]);
@@ -329,7 +329,7 @@ fn new_code(random: &Random) -> String {
     format!("{}-{}", group(), group())
 }
 
-/// A code as people type it: without regard to case, hyphens and spaces.
+/// Normalises a code as people type it: ignores case, hyphens and spaces.
 fn plain_code(text: &str) -> String {
     text.chars().filter(char::is_ascii_alphanumeric).take(16).map(|c| c.to_ascii_uppercase()).collect()
 }

@@ -13,12 +13,13 @@ use crate::{
 
 impl Accounts<'_> {
     /// Sets a user's password with the token of a link
-    /// ([`Admin::create_reset_link`](crate::admin::Admin::create_reset_link)), which is used up by that. All sessions
-    /// of the user are revoked and no browser is recognised any more; API keys stay valid. It signs no one in.
+    /// ([`Admin::create_reset_link`](crate::admin::Admin::create_reset_link)) and uses the token up. All sessions of
+    /// the user are revoked and no browser is recognised any more; API keys stay valid. It does not sign in.
     ///
     /// # Errors
     /// `INVALID_TOKEN` when the token is unknown, used or expired; `INVALID_PARAMS` on `new_password` when it is not
-    /// acceptable, which leaves the link as it is; `CONFLICT` when the password was changed meanwhile; `RATE_LIMITED` when too many passwords wait to be hashed.
+    /// acceptable, which leaves the link valid; `CONFLICT` when the password was changed meanwhile; `RATE_LIMITED`
+    /// when too many passwords wait to be hashed.
     pub async fn reset_password(&self, token: &Secret, new: Secret, client: &ClientInfo) -> Result<User> {
         let token = parse_token(TokenKind::Reset, token.expose().trim()).ok_or_else(bad_link)?;
         let user = self.holder_of_link(&token).await?;
@@ -49,7 +50,7 @@ impl Accounts<'_> {
         Ok(user)
     }
 
-    /// Whose password a link sets.
+    /// Returns the user whose password a link sets.
     async fn holder_of_link(self, token: &TokenHash) -> Result<User> {
         let mut read = self.ctx.store.read().await?;
         let found = read.accounts().find_one_time(Purpose::Reset, token, self.ctx.store.now()).await?;

@@ -1,4 +1,4 @@
-//! Signing in and staying signed in.
+//! Sign-in with a password, and sessions.
 
 use std::time::Duration;
 
@@ -22,13 +22,13 @@ use crate::{
     time::Timestamp,
 };
 
-/// Most sessions of one user; a further one ends the oldest.
+/// Maximum number of sessions of one user; a further one ends the oldest.
 const MAX_SESSIONS: u32 = 100;
-/// A session's last use is noted at most this often.
+/// Interval at which a session's last use is recorded at most.
 const NOTE_EVERY: Duration = Duration::from_secs(60);
-/// Age up to which a session may change the ways of signing in and let other devices in.
+/// Age up to which a session may change sign-in methods and approve other devices.
 const RECENT_SIGN_IN: Duration = Duration::from_secs(15 * 60);
-/// No password is longer in bytes: 256 characters of four.
+/// Maximum length of a password in bytes: 256 characters of four.
 const MAX_PASSWORD_BYTES: usize = 1024;
 
 /// A session about to be opened.
@@ -44,14 +44,14 @@ pub(super) struct NewSession {
 }
 
 impl NewSession {
-    /// How the user proved who they are, for the audit log: a password, unless said otherwise.
+    /// Sets the sign-in method for the audit log; the default is a password.
     #[must_use]
     pub(super) fn by(mut self, method: &str) -> Self {
         self.entry = self.entry.detail(json!({ "method": method }));
         self
     }
 
-    /// Gives the session to another user than the one it was made for.
+    /// Assigns the session to another user than the one it was created for.
     #[cfg(feature = "providers")]
     pub(super) fn belongs_to(&mut self, user_id: UserId) {
         self.user_id = user_id;
@@ -59,7 +59,7 @@ impl NewSession {
         self.trimmed.revoked = Revoked::User(user_id);
     }
 
-    /// Opens the session within a transaction, and ends the user's oldest beyond the cap.
+    /// Opens the session within a transaction, and ends the user's oldest sessions beyond [`MAX_SESSIONS`].
     ///
     /// # Errors
     /// `UNAUTHORIZED` when the user was disabled or the password changed meanwhile.
@@ -84,7 +84,7 @@ impl NewSession {
 
 impl Accounts<'_> {
     /// Signs in with username and password. An unknown name, a wrong password, a disabled user and one without a
-    /// password get the same answer after the same work.
+    /// password get the same response after the same work.
     ///
     /// # Errors
     /// `UNAUTHORIZED` when the pair is wrong, `RATE_LIMITED` when too many passwords wait to be hashed.
@@ -107,7 +107,7 @@ impl Accounts<'_> {
                 return Err(wrong_credentials());
             }
         };
-        // Without a hash nothing is right.
+        // An account without a password cannot match.
         let old_hash = old_hash.ok_or_else(wrong_credentials)?;
         let session = self.new_session(user.id, client);
         let (token, user_id) = (session.token.clone(), user.id);
@@ -126,13 +126,13 @@ impl Accounts<'_> {
         Ok(self.signed_in(me, token))
     }
 
-    /// The user of a session that has just begun.
+    /// Builds the result of a sign-in, with the time until which its session counts as fresh.
     pub(super) fn signed_in(self, me: Me, token: Secret) -> SignedIn {
         SignedIn { me: Me { fresh_until: Some(self.ctx.store.now() + RECENT_SIGN_IN), ..me }, token }
     }
 
-    /// The user of a session that began recently. Sign-in methods are added and removed, and other devices are let in, only
-    /// with such a session: not from a browser that was left open, and not with an API key.
+    /// Returns the user of the caller's session if it began within [`RECENT_SIGN_IN`]. Adding and removing sign-in
+    /// methods and approving other devices require such a session, which excludes unattended browsers and API keys.
     ///
     /// # Errors
     /// `FORBIDDEN` otherwise.
@@ -151,7 +151,8 @@ impl Accounts<'_> {
         if is_fresh { Ok(user) } else { Err(stale(Reason::SessionTooOld)) }
     }
 
-    /// Until when the session of a user may change the ways to sign in and let other devices in; `None` without a session.
+    /// Returns the time until which a session may change sign-in methods and approve other devices; `None` without a
+    /// session.
     pub(super) async fn fresh_until(self, user: &UserActor) -> Result<Option<Timestamp>> {
         let Some(session) = user.session_id else { return Ok(None) };
         let opened_at = self.ctx.store.read().await?.accounts().session_opened_at(session).await?;
@@ -180,11 +181,12 @@ impl Accounts<'_> {
         .by("password")
     }
 
-    /// Who holds a session token. Nothing is cached: a session that was ended, a user who was disabled or
-    /// demoted is so on the next request. The use is noted at most once a minute, behind the answer.
+    /// Authenticates a session token and returns its user as the actor. Nothing is cached, so an ended session and a
+    /// disabled or demoted user take effect with the next request. The use is recorded at most once a minute, after
+    /// the response.
     ///
     /// # Errors
-    /// `UNAUTHORIZED` when the token is not one of a living session.
+    /// `UNAUTHORIZED` unless the token is one of a valid session.
     pub async fn authenticate_session(&self, token: &str) -> Result<Actor> {
         let hash = parse_token(TokenKind::Session, token).ok_or_else(not_signed_in)?;
         let alive = self.alive();
@@ -214,7 +216,7 @@ impl Accounts<'_> {
         self.end_session(actor, user.user_id, session_id, Action::Logout).await.map(|_| ())
     }
 
-    /// The user's living sessions, newest first. Cursors belong to the list [`Accounts::session_list`] names.
+    /// Lists the user's valid sessions, newest first. Cursors belong to the list [`Accounts::session_list`] names.
     ///
     /// # Errors
     /// `FORBIDDEN` unless the caller is a user.
@@ -243,7 +245,7 @@ impl Accounts<'_> {
         if ended { Ok(()) } else { Err(Error::not_found("session")) }
     }
 
-    /// Ends a session of a user, here and on other nodes; says whether there was one.
+    /// Ends a session of a user on all nodes. Returns whether it existed.
     async fn end_session(
         &self,
         actor: &Actor,

@@ -14,15 +14,15 @@ use crate::{
     store::accounts::Purpose,
 };
 
-/// How long a setup token can be used.
+/// Validity of a setup token.
 pub const SETUP_TOKEN_LIFETIME: Duration = Duration::from_secs(30 * 60);
 
-/// What [`Accounts::ensure_admin`] did.
+/// Outcome of [`Accounts::ensure_admin`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnsuredAdmin {
-    /// There was no admin; now there is this one.
+    /// There was no admin, and this one was created.
     Created(User),
-    /// There was one already; nothing was changed, and the given password was not looked at.
+    /// There was an admin; nothing was changed, and the given password was not checked.
     Exists,
 }
 
@@ -32,8 +32,8 @@ impl Accounts<'_> {
         Ok(!self.ctx.store.read().await?.accounts().has_admin().await?)
     }
 
-    /// Makes a setup token for [`Accounts::register`], usable once within [`SETUP_TOKEN_LIFETIME`]; earlier
-    /// ones end. `None` when an admin exists: there is nothing left to set up.
+    /// Creates a setup token for [`Accounts::register`], usable once within [`SETUP_TOKEN_LIFETIME`], and revokes
+    /// earlier ones. Returns `None` when an admin exists: there is nothing left to set up.
     pub async fn mint_setup_token(&self) -> Result<Option<Secret>> {
         let token = new_token(TokenKind::Setup, &self.ctx.random);
         let hash = TokenHash::of(token.expose());
@@ -53,8 +53,8 @@ impl Accounts<'_> {
         Ok(minted.await?.then_some(token))
     }
 
-    /// Makes an admin of this name while the hub has none (`HUB_ADMIN_USERNAME`, `HUB_ADMIN_PASSWORD`); safe
-    /// to call at every start.
+    /// Creates an admin with this name while the hub has none (`HUB_ADMIN_USERNAME`, `HUB_ADMIN_PASSWORD`); safe to
+    /// call at every start.
     ///
     /// # Errors
     /// `INVALID_PARAMS` with every invalid field, `CONFLICT` when a member has the name.
@@ -66,7 +66,7 @@ impl Accounts<'_> {
         self.add(new, Role::Admin, true).await
     }
 
-    /// Makes another admin (`users create-admin`).
+    /// Creates another admin (`users create-admin`).
     ///
     /// # Errors
     /// `FORBIDDEN` unless the caller is the operator, `INVALID_PARAMS` with every invalid field, `CONFLICT` when the
@@ -75,7 +75,7 @@ impl Accounts<'_> {
         self.create_user(actor, new, Role::Admin).await
     }
 
-    /// Makes an account, whatever the hub says about registering (`users create`).
+    /// Creates an account regardless of the registration mode (`users create`).
     ///
     /// # Errors
     /// As [`create_admin`](Self::create_admin).

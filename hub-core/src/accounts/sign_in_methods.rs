@@ -87,10 +87,10 @@ impl Accounts<'_> {
     }
 }
 
-/// Refuses, at the end of a transaction that takes a way of signing in from a user, to leave them none.
+/// Fails, at the end of a transaction that removes a sign-in method, if the user has none left.
 ///
 /// # Errors
-/// `CONFLICT`, with which the transaction's changes are taken back.
+/// `CONFLICT`, which rolls the transaction back.
 async fn check_a_way_is_left(tx: &mut Tx, user_id: UserId) -> Result<()> {
     if tx.accounts().count_sign_in_methods(user_id).await? > 0 {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Users and how one becomes one.
+//! Users and their registration.
 
 use serde_json::json;
 
@@ -168,12 +168,12 @@ impl NewProfile {
     }
 }
 
-/// Notes what is wrong with an e-mail address; the empty text is none, and fine.
+/// Reports an invalid e-mail address. The empty text is allowed and means none.
 pub(super) fn check_email(problems: &mut Problems, email: &str) {
     problems.check(email.is_empty() || is_email(email), "email", "must be an e-mail address");
 }
 
-/// Whether a text has the shape of an address. Whether mail arrives there is another question.
+/// Whether a text has the form of an address. Delivery is not checked.
 fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     let visible = |c: char| !c.is_control() && !c.is_whitespace() && !"@<>()[],;:\\\"".contains(c);
@@ -290,8 +290,7 @@ impl Entry {
     }
 }
 
-/// Adds a user within a transaction and says which role they got. Once there is an admin, no setup token is
-/// worth anything.
+/// Adds a user within a transaction and returns the role. With the first admin, setup tokens are revoked.
 ///
 /// # Errors
 /// `CONFLICT` when the name is taken.
@@ -307,7 +306,7 @@ pub(super) async fn add_user(
     let role = role.ok_or_else(|| Error::conflict(format!("the username {} is taken", user.username)))?;
     if role == Role::Admin {
         accounts.delete_one_time(Purpose::Setup, "").await?;
-        // The demo had no owner who can sign in.
+        // Until now the demo had no owner who can sign in.
         tx.demo().hand_over(user.id).await?;
     }
     Ok(role)

@@ -1,7 +1,6 @@
-//! The administrator's AI endpoint, which answers for channels whose source is `global`.
+//! The administrator's AI endpoint, used by channels whose source is `global`.
 //!
-//! Its key is sealed at rest and goes nowhere but to that endpoint: a channel with an endpoint of its own is never
-//! called with it.
+//! Its key is sealed at rest and sent only to that endpoint: calls to a channel's own endpoint never contain it.
 
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
@@ -27,10 +26,10 @@ const MAX_MODELS: usize = 100;
 const MAX_PROMPT: usize = 32 * 1024;
 const MAX_TOKENS: u32 = 131_072;
 const MAX_KEY: usize = 4096;
-/// Where the key is sealed for.
+/// Associated data of the sealed key.
 const KEY_PLACE: &str = "ai_config.api_key";
 
-/// The endpoint as stored: without the key.
+/// The stored endpoint, without the key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AiConfigSettings {
@@ -46,7 +45,7 @@ pub struct AiConfigSettings {
     pub models: Vec<String>,
     /// System prompt before the prompt of the channel.
     pub system_prompt: String,
-    /// Longest answer in tokens, whatever a channel says; `None` for no limit.
+    /// Longest answer in tokens, which also caps the setting of a channel; `None` for no limit.
     pub max_tokens: Option<u32>,
     /// Tokens that one channel may use per day (UTC); `None` for no limit.
     pub daily_tokens: Option<u64>,
@@ -67,14 +66,14 @@ impl Default for AiConfigSettings {
     }
 }
 
-/// The endpoint as administrators see it.
+/// The endpoint as shown to administrators.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AiConfig {
     /// Everything but the key.
     pub settings: AiConfigSettings,
     /// The key's mask with its last four characters; `None` when there is no key.
     pub api_key: Option<String>,
-    /// When it was last changed; `None` when it was never set.
+    /// Time of the last change; `None` when it was never set.
     pub updated_at: Option<Timestamp>,
 }
 
@@ -118,7 +117,7 @@ pub struct AiConfigUpdate {
 }
 
 impl Default for AiConfigUpdate {
-    /// On: who sets an endpoint wants it.
+    /// Enabled, because an endpoint is set to be used.
     fn default() -> Self {
         let stored = AiConfigSettings::default();
         Self {
@@ -135,7 +134,7 @@ impl Default for AiConfigUpdate {
     }
 }
 
-/// The endpoint, ready to be asked.
+/// The endpoint with its opened key, ready for calls.
 #[derive(Debug, Clone)]
 pub struct GlobalAi {
     /// Everything but the key.
@@ -144,11 +143,11 @@ pub struct GlobalAi {
     pub api_key: Option<Secret>,
 }
 
-/// Why messages wait while the administrator has set no endpoint; setting one wakes them.
+/// Reason shown for messages that wait while no endpoint is set. Setting one resumes them.
 pub(crate) const NO_ENDPOINT: &str = "this hub has no AI endpoint; waits until the administrator sets one";
 
 impl GlobalAi {
-    /// Opens what is stored.
+    /// Opens the stored endpoint and its key.
     ///
     /// # Errors
     /// `INTERNAL_ERROR` when it cannot be read, or its key was sealed under another key.
@@ -158,7 +157,7 @@ impl GlobalAi {
         Ok(Self { settings, api_key })
     }
 
-    /// Whether a stored endpoint is on.
+    /// Whether a stored endpoint is enabled.
     pub(crate) fn is_enabled(row: &AiConfigRow) -> bool {
         serde_json::from_str::<AiConfigSettings>(&row.settings).is_ok_and(|settings| settings.enabled)
     }
@@ -171,7 +170,7 @@ impl GlobalAi {
 }
 
 impl AiConfigSettings {
-    /// The model that a channel gets which asks for `wanted`; `None` when it may not have it.
+    /// Returns the model for a channel that requests `wanted`; `None` when the channel may not use it.
     pub fn model_for<'s>(&'s self, wanted: &'s str) -> Option<&'s str> {
         match wanted {
             "" => Some(&self.model),
@@ -223,8 +222,7 @@ impl AiConfigUpdate {
     }
 }
 
-/// The administrator's AI endpoint: every operation takes the actor of the caller, and refuses all but
-/// administrators.
+/// Operations on the administrator's AI endpoint. Each takes the actor of the caller and requires an administrator.
 #[derive(Debug, Clone, Copy)]
 pub struct AiConfigs<'h> {
     ctx: &'h Context,
@@ -235,7 +233,7 @@ impl<'h> AiConfigs<'h> {
         Self { ctx }
     }
 
-    /// The endpoint as it is set, off with its defaults when it never was.
+    /// Returns the endpoint; disabled and with defaults when it was never set.
     ///
     /// # Errors
     /// `FORBIDDEN`.
@@ -280,10 +278,10 @@ impl<'h> AiConfigs<'h> {
         self.show(Some(row))
     }
 
-    /// Asks the endpoint's model something, as it is set now, whether it is on or off.
+    /// Sends a test question to the endpoint's model with the current settings, whether enabled or not.
     ///
     /// # Errors
-    /// `FORBIDDEN`; `CONFLICT` when no endpoint was ever set. What the endpoint does wrong is part of the answer.
+    /// `FORBIDDEN`; `CONFLICT` when no endpoint was ever set. Errors of the endpoint are part of the result.
     pub async fn test(&self, actor: &Actor) -> Result<AiTest> {
         actor.admin()?;
         let row = self.ctx.store.read().await?.ai().config().await?;

@@ -20,7 +20,7 @@ const MAX_SHOWN: usize = 500;
 pub struct AiTest {
     /// The model.
     pub model: String,
-    /// How long it took.
+    /// Duration of the call.
     pub took: Duration,
     /// The response, or the class of the error and a sentence about it.
     pub outcome: std::result::Result<AiTestAnswer, (&'static str, String)>,
@@ -31,11 +31,11 @@ pub struct AiTest {
 pub struct AiTestAnswer {
     /// The beginning of the response.
     pub text: String,
-    /// What it cost, when the endpoint reports it.
+    /// Consumed tokens, when the endpoint reports them.
     pub usage: Option<Usage>,
 }
 
-/// How the test question is asked.
+/// Parameters of a test call.
 #[derive(Debug)]
 pub(crate) struct TestCall<'t> {
     pub endpoint: &'t Endpoint,
@@ -46,12 +46,12 @@ pub(crate) struct TestCall<'t> {
     pub temperature: Option<f64>,
     pub deadline: Duration,
     pub dialects: &'t Dialects,
-    /// Whether the caller may read what the endpoint said about its refusal.
+    /// Whether the caller may read the endpoint's error text.
     pub shows_refusal: bool,
 }
 
 impl TestCall<'_> {
-    /// Asks the question once.
+    /// Makes the test call once.
     pub(crate) async fn run(self, egress: &Egress, clock: &Clock) -> AiTest {
         let system =
             (!self.system_prompt.trim().is_empty()).then(|| Message::text(Role::System, self.system_prompt));
@@ -67,7 +67,7 @@ impl TestCall<'_> {
         let limits = Limits { silence: self.deadline, total: self.deadline };
         let answered = ai::complete(egress, self.dialects, clock, self.endpoint, &prompt, limits).await;
         let took = clock.instant().since(started);
-        // Endpoints repeat keys that they do not take.
+        // Endpoints repeat keys that they reject.
         let clean = |text: &str| match &self.endpoint.api_key {
             Some(key) => text.replace(key.expose(), MASK),
             None => text.to_owned(),

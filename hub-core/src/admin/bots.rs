@@ -9,7 +9,7 @@ use crate::{
     page::{Page, PageRequest},
 };
 
-/// Which bots are wanted; what is `None` does not matter.
+/// Filter of the list; `None` matches all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BotQuery {
     /// Of this user.
@@ -19,7 +19,7 @@ pub struct BotQuery {
 }
 
 impl BotQuery {
-    /// The name of this list for [`PageRequest::parse`]: a cursor of another filter is refused.
+    /// The name of this list for [`PageRequest::parse`]: cursors of another filter are rejected.
     pub fn list_name(&self) -> String {
         format!("admin.bots:{self:?}")
     }
@@ -36,7 +36,7 @@ pub struct AdminBot {
 }
 
 impl Admin<'_> {
-    /// Bots of all users, newest first.
+    /// Lists the bots of all users, newest first.
     ///
     /// # Errors
     /// `FORBIDDEN` unless the caller is an administrator.

@@ -1,4 +1,4 @@
-//! Invitations: what opens registering on a hub that is `invite`.
+//! Invitations: single-use tickets for registration on a hub whose registration is `invite`.
 
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use crate::{
     time::Timestamp,
 };
 
-/// How long an invitation can be used unless said otherwise, in days.
+/// Default validity of an invitation, in days.
 pub const INVITE_DAYS: u32 = 7;
-/// The longest it can be used, in days.
+/// Maximum validity of an invitation, in days.
 pub const MAX_INVITE_DAYS: u32 = 90;
 
 /// A created invitation. It is shown only here.
@@ -40,8 +40,8 @@ pub struct Invite {
 }
 
 impl Admin<'_> {
-    /// Makes an invitation. `idempotency_key` is the caller's `Idempotency-Key`: the same key with the same request
-    /// gives the first answer again, invitation included.
+    /// Creates an invitation. `idempotency_key` is the caller's `Idempotency-Key`: the same key with the same request
+    /// returns the first response, invitation included.
     ///
     /// # Errors
     /// `FORBIDDEN` unless the caller is an administrator, `INVALID_PARAMS` on `expires_in_days` outside 1..=90,

@@ -18,7 +18,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// How long such a link can be used.
+/// Validity of a link.
 pub const RESET_LINK_LIFETIME: Duration = Duration::from_secs(60 * 60);
 
 /// A created link. It is shown only here.
@@ -36,10 +36,10 @@ pub struct ResetLink {
 }
 
 impl Admin<'_> {
-    /// Makes a link with which a user sets a new password
-    /// ([`Accounts::reset_password`](crate::accounts::Accounts::reset_password)), and ends those made before. Until
-    /// it is used nothing else changes. `idempotency_key` is the caller's `Idempotency-Key`: the same key for the same
-    /// user gives the first link again.
+    /// Creates a link with which a user sets a new password
+    /// ([`Accounts::reset_password`](crate::accounts::Accounts::reset_password)), and revokes earlier links. The old
+    /// password stays valid until the link is used. `idempotency_key` is the caller's `Idempotency-Key`: the same key
+    /// for the same user returns the first link.
     ///
     /// # Errors
     /// `FORBIDDEN` unless the caller is an administrator, and for the caller's own account; `NOT_FOUND`; `CONFLICT` when

@@ -35,8 +35,8 @@ impl Admin<'_> {
         format!("admin.sessions:{id}")
     }
 
-    /// Ends one session of a user, or all of them, here and on other nodes; says how many. With all of them no
-    /// browser of the user is known any more. API keys live on.
+    /// Ends one session of a user, or all of them, on all nodes. Returns their number. With all of them no browser of
+    /// the user is recognised any more. API keys stay valid.
     ///
     /// # Errors
     /// `FORBIDDEN` unless the caller is an administrator, `NOT_FOUND` when there is no such user, or no such session

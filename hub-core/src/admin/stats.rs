@@ -1,5 +1,5 @@
-//! Statistics of the whole hub. Nothing is counted while messages flow but a few numbers in memory; each node writes
-//! them down now and then, and what is shown is added up from those rows.
+//! Statistics of the whole hub. Nodes count in memory and store their counts every few seconds; totals are sums of
+//! the stored rows.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,11 +12,11 @@ use crate::{
     time::Timestamp,
 };
 
-/// Minutes of the series.
+/// Length of the series in minutes.
 const MINUTES: i64 = 60;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// What a hub has and does.
+/// Size and activity of a hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
     /// Users.
@@ -25,27 +25,27 @@ pub struct Stats {
     pub bots: BotCounts,
     /// Channels.
     pub channels: u64,
-    /// Everything counted since the database was made.
+    /// Sums of all counters since the database was created.
     pub totals: Tallied,
     /// Deliveries.
     pub deliveries: DeliveryCounts,
-    /// When the oldest delivery that is still to be made was accepted.
+    /// Acceptance time of the oldest pending delivery.
     pub oldest_pending_at: Option<Timestamp>,
-    /// The last sixty minutes, oldest first; the last one is not over yet.
+    /// The last sixty minutes, oldest first; the last one is still in progress.
     pub series: Vec<Minute>,
 }
 
 /// One minute of the series.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Minute {
-    /// When it began.
+    /// Start of the minute.
     pub at: Timestamp,
-    /// What was counted in it, on all nodes.
+    /// Counts of the minute, on all nodes.
     pub counts: Tallied,
 }
 
 impl Admin<'_> {
-    /// The statistics now. What other nodes counted within the last seconds may be missing.
+    /// Returns the current statistics. Counts of the last seconds on other nodes may be missing.
     ///
     /// # Errors
     /// `FORBIDDEN` unless the caller is an administrator.
@@ -54,7 +54,7 @@ impl Admin<'_> {
         let now = self.ctx.store.now();
         let current = now.as_millis() / 60_000;
         let first = current - MINUTES + 1;
-        // Before the store is read: what is written down meanwhile is missing rather than counted twice.
+        // Read the counters before the store: counts that are stored meanwhile are missed and not counted twice.
         let (_, unwritten) = self.ctx.node.counters.since_written();
         let mut read = self.ctx.store.read().await?;
         let mut totals = read.stats().total().await?;

@@ -1,16 +1,16 @@
-//! What a node counted, on its way from memory into the store: a row per minute and node, written every few
-//! seconds. A crash loses the counts of those seconds, nothing else.
+//! Storage of a node's counters: a row per minute and node, written every few seconds. A crash loses only the counts
+//! of those seconds.
 
 use std::time::Duration;
 
 use crate::{context::Context, counters::Tallied, error::Result, id::NodeId, tasks::Tasks};
 
-/// Time between two rows that are written down.
+/// Time between two writes.
 const WRITE: Duration = Duration::from_secs(10);
-/// Minutes that are kept one by one; older ones are added up.
+/// Number of minutes with separate rows; older minutes are added up.
 const MINUTES_RETAINED: i64 = 120;
 
-/// Starts writing down what this node counts.
+/// Starts to store the counters of this node.
 pub(crate) fn start(ctx: &Context, node: NodeId, tasks: &Tasks) {
     let (ctx, own) = (ctx.clone(), tasks.clone());
     tasks.supervise("tallies", ctx.clock.clone(), move || keep(ctx.clone(), node, own.clone()));

@@ -22,11 +22,11 @@ use crate::{
     wake::Hint,
 };
 
-/// An administrator who deletes their own account must have signed in within this time.
+/// Time after a sign-in within which administrators may delete their own account.
 const RECENT_SIGN_IN: Duration = Duration::from_secs(5 * 60);
 
 impl Admin<'_> {
-    /// All users, newest first.
+    /// Lists all users, newest first.
     ///
     /// # Errors
     /// `FORBIDDEN` unless the caller is an administrator.
@@ -109,7 +109,7 @@ impl Admin<'_> {
         self.user(actor, id).await
     }
 
-    /// Deletes a user with everything of theirs, in one transaction: sessions and keys end, bots stop and are gone
+    /// Deletes a user and all their data in one transaction: sessions and keys are revoked, bots stop and are deleted
     /// with their channels, messages and traces. The audit log keeps the name.
     ///
     /// # Errors
@@ -141,7 +141,7 @@ impl Admin<'_> {
         Ok(())
     }
 
-    /// A stolen key or a forgotten browser must not end the account it belongs to.
+    /// Requires a recent sign-in, so that a stolen key or an unattended browser cannot delete its account.
     async fn check_own_deletion(&self, actor: &Actor, id: UserId) -> Result<()> {
         let Actor::User(acting) = actor else { return Ok(()) };
         if acting.user_id != id {
@@ -157,7 +157,7 @@ impl Admin<'_> {
 }
 
 /// # Errors
-/// What a guarded change was refused for.
+/// Reasons for which a guarded change was rejected.
 fn settled(guarded: Guarded) -> Result<()> {
     match guarded {
         Guarded::Done => Ok(()),

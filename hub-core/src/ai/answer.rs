@@ -1,7 +1,8 @@
-//! From a response to a completion: one reader for everything that OpenAI-compatible endpoints send.
+//! Reads a response as a completion: one reader for everything that OpenAI-compatible endpoints send.
 //!
-//! The first bytes decide what a response is, not its headers. Of a choice the text, the tool calls and the end matter;
-//! the other members of the message are kept to be sent back, and everything else is ignored, whatever its type.
+//! The first bytes decide the format of a response, not its headers. Only the text, the tool calls and the finish
+//! reason of a choice are read. The other members of the message are kept to be sent back, and everything else is
+//! ignored, whatever its type.
 
 use serde_json::{Map, Value};
 
@@ -12,47 +13,47 @@ use super::{
 };
 use crate::egress::EgressFault;
 
-/// Largest text and arguments of tools of one answer, in bytes.
+/// Maximum size of the text and the tool arguments of one answer, in bytes.
 pub const MAX_ANSWER: usize = 256 * 1024;
-/// Most that is kept of what the model thought, in bytes; unknown members of its message count.
+/// Maximum size of the reasoning and of unknown members of the message, in bytes.
 pub const MAX_THINKING: usize = 4 * 1024 * 1024;
-/// Names of members with what the model thinks. Of those in one piece the first counts: some endpoints send two.
+/// Members with reasoning. Of non-streamed ones the first counts: some endpoints send two.
 const THINKING: [&str; 4] = ["reasoning_content", "reasoning", "thinking", "reasoning_text"];
-/// Types of parts of a content with what the model thinks.
+/// Types of content parts with reasoning.
 const THINKING_PARTS: [&str; 4] = ["thinking", "reasoning", "redacted_thinking", "thought"];
 /// Members of a message that are read; the others are kept.
 const READ: [&str; 8] =
     ["role", "content", "tool_calls", "function_call", "refusal", "audio", "text", "tool_call_id"];
-/// Ends that say that the answer is not whole.
+/// Finish reasons of an incomplete answer.
 const BROKEN_ENDS: [&str; 4] = ["error", "network_error", "insufficient_system_resource", "model_error"];
 
-/// A completion that grows.
+/// A completion that is still being received.
 #[derive(Debug, Default)]
 pub(super) struct Growing {
     text: String,
     thinking: String,
     refusal: String,
     calls: Calls,
-    /// Lists of calls so far.
+    /// Number of lists of calls so far.
     lists: u64,
     finish_reason: Option<String>,
     usage: Option<Usage>,
     extra: Map<String, Value>,
-    /// A whole content that is no text, as it came.
+    /// Whole content that is not text, unchanged.
     content: Option<Value>,
-    /// Index of the choice that is read: only one answer was asked for.
+    /// Index of the choice that is read: only one answer was requested.
     choice: Option<u64>,
-    /// Whether the endpoint said that nothing follows.
+    /// Whether the endpoint reported the end.
     done: bool,
-    /// Beginning of what came in place of pieces.
+    /// Beginning of text received in place of events.
     noise: String,
     /// Bytes kept of text and calls, and of everything else.
     kept: (usize, usize),
-    /// Whether anything that looks like an answer came.
+    /// Whether anything that looks like an answer was received.
     pub(super) began: bool,
 }
 
-/// Which member of a choice a message came in.
+/// Member of a choice that contained the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     Delta,
@@ -60,10 +61,10 @@ enum Place {
 }
 
 impl Growing {
-    /// Takes the data of one event; `true` when nothing follows.
+    /// Takes the data of one event. Returns `true` when nothing follows.
     pub(super) fn take_event(&mut self, data: &str) -> Result<bool, AiFault> {
         let mut data = data.trim();
-        // Some proxies frame what is framed already.
+        // Some proxies add a second `data:` prefix.
         while let Some(inner) = data.strip_prefix("data:") {
             data = inner.trim_start();
         }
@@ -72,7 +73,7 @@ impl Growing {
         } else if data.starts_with(['{', '[']) {
             match lenient::parse_all(data) {
                 Ok(values) => values.iter().try_for_each(|value| self.take_value(value))?,
-                // Servers that leave out the empty line between events.
+                // Some servers leave out the empty line between events.
                 Err(_) if data.contains('\n') => return self.take_lines(data),
                 Err(_) => return Err(AiFault::not_understood("an event of the stream is no JSON")),
             }
@@ -91,7 +92,7 @@ impl Growing {
         Ok(false)
     }
 
-    /// Takes a whole answer, a piece of one, or a list of either.
+    /// Takes a whole answer, a part of one, or a list of either.
     pub(super) fn take_value(&mut self, value: &Value) -> Result<(), AiFault> {
         lenient::objects(Some(value)).try_for_each(|answer| self.take_answer(answer))
     }
@@ -109,7 +110,7 @@ impl Growing {
             self.began = true;
             self.take_native(inner)?;
         }
-        // An error after the end takes nothing back.
+        // An error after the end does not invalidate the answer.
         let has_error = lenient::error_in(answer).is_some()
             || (!has_choices(inner) && !is_native(inner) && lenient::describes_error(answer));
         if has_error && !self.is_whole() {
@@ -216,7 +217,8 @@ impl Growing {
         self.take_extra(message, place)
     }
 
-    /// A message in a stream repeats the pieces before it, or is another piece.
+    /// Clears the parts so far if the message repeats them: in a stream, a message may be either a repetition or
+    /// another part.
     fn forget_what_is_repeated(&mut self, message: &Map<String, Value>) {
         let content = message.get("content").and_then(Value::as_str).unwrap_or_default();
         if !self.text.is_empty() && content.starts_with(&self.text) {
@@ -256,7 +258,7 @@ impl Growing {
         }
     }
 
-    /// Keeps what is not read: endpoints want it back with the results of tools.
+    /// Keeps members that are not read: endpoints require them back with the results of tools.
     fn take_extra(&mut self, message: &Map<String, Value>, place: Place) -> Result<(), AiFault> {
         for (name, value) in message.iter().filter(|(name, _)| !READ.contains(&name.as_str())) {
             if !is_something(value) && !value.is_boolean() {
@@ -305,7 +307,7 @@ impl Growing {
         Err(AiFault::new(AiFaultClass::Egress(EgressFault::TooLarge), message))
     }
 
-    /// Whether nothing of the answer is missing.
+    /// Whether the answer is complete.
     pub(super) fn is_whole(&self) -> bool {
         match self.finish_reason.as_deref() {
             Some(reason) => !BROKEN_ENDS.contains(&reason.to_ascii_lowercase().as_str()),
@@ -313,7 +315,7 @@ impl Growing {
         }
     }
 
-    /// Declares that nothing follows: a whole answer that does not say why it ended has ended all the same.
+    /// Marks the end of the response: a whole answer without a finish reason is complete, too.
     pub(super) fn end(&mut self) {
         self.done = true;
     }
@@ -321,7 +323,7 @@ impl Growing {
     /// Returns the completion if it is complete: a truncated response is not sent.
     ///
     /// # Errors
-    /// [`AiFaultClass::Cut`] with what the endpoint said in place of the rest.
+    /// [`AiFaultClass::Cut`] with the text that the endpoint sent in place of the rest.
     pub(super) fn finish(self) -> Result<Completion, AiFault> {
         let said = Some(lenient::page_words(&self.noise)).filter(|words| !words.is_empty());
         if !self.began && !self.noise.is_empty() && !self.is_whole() {

@@ -1,4 +1,4 @@
-//! Why a call to a model brought no usable answer.
+//! Errors of a call to a model that brought no usable answer.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::lenient::{self, error_names, error_words, page_words};
 use crate::{egress::EgressFault, sse::Events};
 
-/// Names under which endpoints report an account that has to be charged, in lower case.
+/// Error codes with which endpoints report an account without credit, in lower case.
 const NO_BALANCE_NAMES: [&str; 10] = [
     "insufficient_quota",
     "insufficient_balance",
@@ -21,7 +21,7 @@ const NO_BALANCE_NAMES: [&str; 10] = [
     "accountoverdueerror",
     "1113",
 ];
-/// Words with which endpoints report an account that has to be charged, in lower case.
+/// Phrases with which endpoints report an account without credit, in lower case.
 const NO_BALANCE_WORDS: [&str; 9] = [
     "insufficient balance",
     "insufficient_quota",
@@ -40,30 +40,30 @@ const NO_BALANCE_WORDS: [&str; 9] = [
 pub struct AiFault {
     /// The class, which decides about a retry and is shown in traces.
     pub class: AiFaultClass,
-    /// A sentence for the trace. What the endpoint itself said is not part of it.
+    /// A sentence for the trace, without the endpoint's own text.
     pub message: Cow<'static, str>,
-    /// The words of the endpoint, at most 2 KiB, for its owner.
+    /// The endpoint's error text, at most 2 KiB, for its owner.
     pub told: Option<String>,
-    /// Whether another try is of no use.
+    /// Whether a retry cannot succeed.
     pub permanent: bool,
-    /// Headers of the answer, which may ask for a pause.
+    /// Headers of the response, which may request a delay.
     pub headers: Box<HeaderMap>,
-    /// Names in the error: its code, its type, the parameter that it is about.
+    /// Identifiers in the error: its code, its type, the parameter that it is about.
     pub(crate) names: Vec<String>,
 }
 
 /// The kinds of [`AiFault`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AiFaultClass {
-    /// No answer came, or not all of it.
+    /// No response, or only a part of it.
     Egress(EgressFault),
     /// The base URL may not be called.
     BadUrl,
-    /// Another status than 2xx, of the response or of the error in it.
+    /// A status other than 2xx, of the response or of the error in it.
     Status(u16),
-    /// An answer that is no chat completion.
+    /// A response that is not a chat completion.
     NotUnderstood,
-    /// The stream ended, or told of an error, before the answer was whole.
+    /// The stream ended or reported an error before the answer was complete.
     Cut,
 }
 
@@ -85,9 +85,9 @@ impl AiFaultClass {
 impl AiFault {
     pub(crate) fn new(class: AiFaultClass, message: impl Into<Cow<'static, str>>) -> Self {
         let permanent = match class {
-            // What is too large once is too large again, at a price; a bad URL stays one.
+            // A retry of a response above the limit costs tokens and exceeds it again; a bad URL stays bad.
             AiFaultClass::BadUrl | AiFaultClass::Egress(EgressFault::TooLarge) => true,
-            // A redirect is not followed, and what is refused for what it is, is refused again.
+            // Redirects are not followed, and the same request gets the other 4xx errors again.
             AiFaultClass::Status(status) => !matches!(status, 408 | 409 | 425 | 429 | 500..),
             _ => false,
         };
@@ -105,7 +105,7 @@ impl AiFault {
         Self::new(AiFaultClass::NotUnderstood, message)
     }
 
-    /// The error in an answer whose status is 2xx. A code that is a status of HTTP counts as one.
+    /// Reads the error in a response whose status is 2xx. A code that is an HTTP status counts as the status.
     pub(super) fn told_in_answer(answer: &Value) -> Self {
         let names = error_names(answer);
         let status = names.iter().find_map(|name| name.parse().ok().filter(|code| (400..600).contains(code)));
@@ -117,7 +117,7 @@ impl AiFault {
         Self::new(class, message).with_words(error_words(answer), names)
     }
 
-    /// A response with another status than 2xx.
+    /// Reads the error of a response whose status is not 2xx.
     pub(super) fn refused(status: StatusCode, headers: HeaderMap, body: &[u8]) -> Self {
         let status = status.as_u16();
         let message = match status {
@@ -138,7 +138,7 @@ impl AiFault {
 
     fn with_words(mut self, words: String, names: Vec<String>) -> Self {
         let lower = words.to_lowercase();
-        // Until the account is charged, which takes longer than the retries.
+        // A retry cannot succeed before the account is charged, which takes longer than all retries.
         self.permanent |= names.iter().any(|name| NO_BALANCE_NAMES.contains(&name.as_str()))
             || NO_BALANCE_WORDS.iter().any(|known| lower.contains(known));
         self.told = Some(words).filter(|words| !words.is_empty());
@@ -147,7 +147,7 @@ impl AiFault {
     }
 }
 
-/// The error in a body of server-sent events.
+/// Returns the error in a body of server-sent events.
 fn event(body: &str) -> Result<Value, ()> {
     let mut events = Events::new(body.len());
     let mut data = events.feed(body.as_bytes()).unwrap_or_default();

@@ -1,6 +1,7 @@
-//! OpenAI-compatible chat completions: one call to a model, its answer read as a stream, its faults sorted.
+//! OpenAI-compatible chat completions: one call to a model, its streamed answer, and the classification of its
+//! errors.
 //!
-//! A leaf, like [`egress`](crate::egress), over which every call goes: it knows nothing of settings or the store.
+//! The module uses [`egress`](crate::egress) for every call and knows neither settings nor the store.
 
 use std::time::Duration;
 
@@ -33,13 +34,13 @@ pub use thinking::without_thinking;
 pub use tools::{NoTools, ToolScope, Tools};
 pub use wire::{Content, ImageUrl, Message, Part, Role, Tool, ToolCall, Usage};
 
-/// Longest time for all calls to the model and its tools that one message needs.
+/// Maximum time for all calls to the model and its tools that one message needs.
 pub const MAX_TIME: Duration = Duration::from_secs(10 * 60);
 
-/// Limits of time of one call.
+/// Time limits of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Longest silence: before the first byte, and between two pieces.
+    /// Longest silence: before the first byte, and between two parts.
     pub silence: Duration,
     /// Longest time of the whole call.
     pub total: Duration,
@@ -50,13 +51,13 @@ pub struct Limits {
 pub struct Endpoint {
     /// Base URL, with or without `/chat/completions`; a query is kept.
     pub base_url: String,
-    /// The key; endpoints in the own network often want none.
+    /// The key; endpoints in a private network often need none.
     pub api_key: Option<Secret>,
     /// Header of the key; empty for `Authorization: Bearer`.
     pub key_header: String,
 }
 
-/// What a model is asked.
+/// Input of a call to a model.
 #[derive(Debug, Clone)]
 pub struct Prompt {
     /// Name of the model.
@@ -67,35 +68,35 @@ pub struct Prompt {
     pub max_tokens: Option<u32>,
     /// Sampling temperature; `None` for the model's default.
     pub temperature: Option<f64>,
-    /// Tools that the model may ask for.
+    /// Tools that the model may call.
     pub tools: Vec<Tool>,
 }
 
 impl Prompt {
-    /// How many images it shows.
+    /// Returns the number of images in the conversation.
     pub fn images(&self) -> usize {
         self.messages.iter().map(Message::images).sum()
     }
 }
 
-/// What a model answered.
+/// Response of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Completion {
-    /// The answer, or why the model refuses one; may hold what the model thought aloud between marks such as `<think>`.
+    /// The answer or the refusal. It may contain reasoning between marks such as `<think>`.
     pub text: String,
-    /// What it thought, where the endpoint tells the two apart.
+    /// Reasoning, where the endpoint separates it from the answer.
     pub thinking: String,
-    /// Tools it wants to be called before it goes on.
+    /// Tools that the model calls before it continues.
     pub tool_calls: Vec<ToolCall>,
-    /// Why it ended: `stop`, `length`, `tool_calls`, …
+    /// Finish reason: `stop`, `length`, `tool_calls`, …
     pub finish_reason: Option<String>,
-    /// What it cost, when the endpoint says so.
+    /// Consumed tokens, when the endpoint reports them.
     pub usage: Option<Usage>,
-    /// The content of the message as it came, where that is not a text.
+    /// The content of the message, unchanged, where it is not a text.
     pub content: Option<Value>,
-    /// Other members of the message, which the endpoint wants back with the results of tools.
+    /// Other members of the message, which the endpoint requires back with the results of tools.
     pub extra: Map<String, Value>,
-    /// Parts of the request that were left out, because the endpoint refuses them.
+    /// Parts of the request that were left out because the endpoint rejects them.
     pub left_out: Vec<&'static str>,
 }
 

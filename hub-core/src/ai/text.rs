@@ -1,11 +1,11 @@
-//! Removes Markdown from an answer.
+//! Conversion of Markdown answers to plain text.
 
 use std::fmt::Write as _;
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// The text of a Markdown document without its marks: lists keep their numbers and dashes, code its lines, tables
-/// get a line per row, links show where they lead.
+/// Returns the text of a Markdown document without its marks: lists keep their numbers and dashes, code keeps its
+/// lines, tables get a line per row, links are followed by their target.
 pub fn strip_markdown(text: &str) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut plain = Plain::default();
@@ -18,13 +18,13 @@ pub fn strip_markdown(text: &str) -> String {
 #[derive(Debug, Default)]
 struct Plain {
     out: String,
-    /// The next number of each list that is open; `None` where it has none.
+    /// The next number of each open list; `None` for an unnumbered list.
     lists: Vec<Option<u64>>,
-    /// Where the links lead that are open, and where their texts begin.
+    /// Target of each open link, and the offset of its text in `out`.
     links: Vec<(String, usize)>,
-    /// Line ends that are due before the next text.
+    /// Pending line breaks before the next text.
     breaks: usize,
-    /// Whether the table's row has a cell already.
+    /// Whether the current table row has a cell already.
     is_row_begun: bool,
 }
 
@@ -90,7 +90,7 @@ impl Plain {
                     && !target.is_empty()
                     && self.out.get(begin..) != Some(&target)
                 {
-                    // Writing into a text does not fail.
+                    // Writing into a `String` cannot fail.
                     let _ = write!(self.out, " ({target})");
                 }
             }
@@ -103,7 +103,7 @@ impl Plain {
         self.out.push_str(text);
     }
 
-    /// Writes the line ends that are due; none at the very beginning.
+    /// Writes the pending line breaks, except at the very beginning.
     fn flush(&mut self) {
         if self.out.is_empty() {
             self.breaks = 0;

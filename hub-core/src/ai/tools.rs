@@ -1,4 +1,4 @@
-//! What a model may call while it answers: the interface, which installed apps fill.
+//! Interface of the tools that a model may call while it responds. Installed apps provide them.
 
 use std::fmt;
 
@@ -10,24 +10,24 @@ use crate::{
     id::{BotId, ChannelId, DeliveryId, MessageId, TraceId},
 };
 
-/// The conversation for which tools are offered and called. A tool has no authority beyond it: what the model says it
-/// is asked for, by whomever, does not count.
+/// The conversation for which tools are offered and called. A tool has no authority beyond it, whatever the model
+/// claims about the request or its sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolScope {
     /// The bot.
     pub bot_id: BotId,
-    /// The channel that answers.
+    /// The channel that responds.
     pub channel_id: ChannelId,
-    /// The message that is answered.
+    /// The message to respond to.
     pub message_id: MessageId,
-    /// Its delivery to the model. With [`ToolScope::place`] it tells a call from all others, but for a repeat after
-    /// a crash, which has the same.
+    /// Its delivery to the model. Together with [`ToolScope::place`] it identifies a call; only a repeat after a
+    /// crash has the same pair.
     pub delivery_id: DeliveryId,
-    /// Which call of the delivery it is, from 0.
+    /// Number of the call within the delivery, from 0.
     pub place: u32,
     /// The trace.
     pub trace_id: TraceId,
-    /// Who wrote.
+    /// Author of the message.
     pub user_id: String,
     /// The person or group on the other side.
     pub peer: String,
@@ -38,13 +38,13 @@ pub struct ToolScope {
 /// Offers tools and calls them.
 #[async_trait]
 pub trait Tools: fmt::Debug + Send + Sync + 'static {
-    /// The tools that the model may ask for in this conversation. Names are unique.
+    /// Returns the tools that the model may call in this conversation. Names are unique.
     ///
     /// # Errors
-    /// Then the message is answered later.
+    /// The message is then processed later.
     async fn offered(&self, scope: &ToolScope) -> Result<Vec<Tool>>;
 
-    /// Calls a tool that was offered. The call is given up when the answer's time is up.
+    /// Calls a tool that was offered. The call is cancelled when the time for the answer is over.
     ///
     /// # Errors
     /// The error for the model, which may continue without the tool.

@@ -10,14 +10,14 @@ use super::Completion;
 /// A message of the conversation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Message {
-    /// Who speaks.
+    /// Author of the message.
     pub role: Role,
-    /// What; `null` where the model only asked for tools.
+    /// Content; `null` where the model only called tools.
     pub content: Option<Content>,
-    /// The tools it asked for.
+    /// Tools that the model calls.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// The call that a tool's answer belongs to.
+    /// Id of the call that a tool result belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     /// Other members that the endpoint sent with it.
@@ -25,23 +25,23 @@ pub struct Message {
     pub extra: Map<String, Value>,
 }
 
-/// Who speaks.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// The operator of the bot.
     System,
-    /// The operator, as newer models of OpenAI call it.
+    /// The operator, under the name that newer OpenAI models use.
     Developer,
     /// The person.
     User,
     /// The model.
     Assistant,
-    /// A tool that the model asked for.
+    /// A tool that the model called.
     Tool,
 }
 
-/// What a message says.
+/// Content of a message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Content {
@@ -59,24 +59,24 @@ pub enum Content {
 pub enum Part {
     /// A text.
     Text {
-        /// It.
+        /// The text.
         text: String,
     },
     /// An image.
     ImageUrl {
-        /// Where it is.
+        /// Its URL.
         image_url: ImageUrl,
     },
 }
 
-/// Where an image is; here always in the URL itself.
+/// URL of an image; here always a data URL.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ImageUrl {
     /// `data:image/png;base64,…`
     pub url: String,
 }
 
-/// A tool that the model may ask for.
+/// A tool that the model may call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", content = "function", rename_all = "snake_case")]
 pub enum Tool {
@@ -84,22 +84,22 @@ pub enum Tool {
     Function {
         /// 1 to 64 of `a-zA-Z0-9_-`.
         name: String,
-        /// What it does.
+        /// Description for the model.
         description: String,
         /// JSON Schema of its arguments.
         parameters: Value,
     },
 }
 
-/// A tool that the model asks for.
+/// A call of a tool by the model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(into = "WireToolCall")]
 pub struct ToolCall {
-    /// The model's handle of the call.
+    /// Id of the call, chosen by the model.
     pub id: String,
     /// Name of the tool.
     pub name: String,
-    /// Its arguments: a JSON text, as the model wrote it, which may be anything.
+    /// Its arguments: a JSON text, unchecked, as the model wrote it.
     pub arguments: String,
     /// Other members of the call, which the endpoint wants back.
     pub extra: Map<String, Value>,
@@ -136,23 +136,23 @@ impl Message {
         Self { role, content, tool_calls: Vec::new(), tool_call_id: None, extra: Map::new() }
     }
 
-    /// A message that is a text.
+    /// Creates a text message.
     pub fn text(role: Role, text: impl Into<String>) -> Self {
         Self::new(role, Some(Content::Text(text.into())))
     }
 
-    /// A message of the person with images.
+    /// Creates a message of the user with images.
     pub fn parts(parts: Vec<Part>) -> Self {
         Self::new(Role::User, Some(Content::Parts(parts)))
     }
 
-    /// How many images it shows.
+    /// Returns the number of images in the message.
     pub fn images(&self) -> usize {
         let Some(Content::Parts(parts)) = &self.content else { return 0 };
         parts.iter().filter(|part| matches!(part, Part::ImageUrl { .. })).count()
     }
 
-    /// As its texts alone, for a model that sees nothing.
+    /// Returns the message with its texts alone, for a model that cannot read images.
     #[must_use]
     pub fn without_images(&self) -> Self {
         let Some(Content::Parts(parts)) = &self.content else { return self.clone() };
@@ -164,14 +164,14 @@ impl Message {
         Self { content, ..self.clone() }
     }
 
-    /// The message in which the model asks for tools, as it came.
+    /// Creates the message in which the model calls tools, unchanged.
     pub fn asking(completion: Completion) -> Self {
         let Completion { text, content, tool_calls, extra, .. } = completion;
         let text = (!text.is_empty()).then_some(Content::Text(text));
         Self { tool_calls, extra, ..Self::new(Role::Assistant, content.map(Content::Raw).or(text)) }
     }
 
-    /// What a tool answered.
+    /// Creates the result of a tool call.
     pub fn of_tool(call: &ToolCall, answer: String) -> Self {
         Self { tool_call_id: Some(call.id.clone()), ..Self::text(Role::Tool, answer) }
     }
@@ -181,7 +181,7 @@ impl Message {
         self.tool_call_id.is_some() || !self.tool_calls.is_empty()
     }
 
-    /// Removes what the endpoint sent with it.
+    /// Removes the members that the endpoint added.
     pub(super) fn remove_extra(&mut self) {
         self.extra.clear();
         for call in &mut self.tool_calls {
@@ -190,7 +190,7 @@ impl Message {
         }
     }
 
-    /// Names of what the endpoint sent with it.
+    /// Names of the members that the endpoint added.
     pub(super) fn extra_names(&self) -> impl Iterator<Item = &String> {
         let calls =
             self.tool_calls.iter().flat_map(|call| call.extra.keys().chain(call.function_extra.keys()));
@@ -207,7 +207,7 @@ impl Message {
     }
 }
 
-/// A request. What is `None` or empty is left out: endpoints refuse what they do not know.
+/// A request. `None` and empty members are left out, because endpoints reject members that they do not support.
 #[derive(Debug, Serialize)]
 pub(super) struct Request<'p> {
     pub model: &'p str,
@@ -218,7 +218,7 @@ pub(super) struct Request<'p> {
     pub stream_options: Option<StreamOptions>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
-    /// The name of `max_tokens` that newer models of OpenAI insist on.
+    /// The name of `max_tokens` that newer OpenAI models require.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_completion_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]

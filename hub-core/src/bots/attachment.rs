@@ -1,4 +1,4 @@
-//! The file of a send: where it comes from, and the keeping of it before the send is accepted.
+//! The file of a send: its source, and its storage before the send is accepted.
 
 use bytes::Bytes;
 use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
@@ -21,11 +21,11 @@ use crate::{
 /// A file to send.
 #[derive(Debug, Clone)]
 pub enum Attachment {
-    /// One that was uploaded through a link, by the id that came with the link.
+    /// Id of a file that was uploaded through a link, as returned with the link.
     Upload(String),
-    /// One that the hub fetches from an address first.
+    /// URL from which the hub downloads the file first.
     Url(String),
-    /// One whose bytes are here.
+    /// Contents of the file.
     Bytes {
         /// A name; may be empty.
         file_name: String,
@@ -37,7 +37,7 @@ pub enum Attachment {
 }
 
 impl Attachment {
-    /// The one of the two that a program names.
+    /// Returns the source that is set.
     ///
     /// # Errors
     /// `INVALID_PARAMS` unless exactly one is set.
@@ -49,7 +49,7 @@ impl Attachment {
         }
     }
 
-    /// A file written as base64, with or without `data:<type>;base64,` in front; white space between is ignored.
+    /// Decodes a base64 file, with or without the prefix `data:<type>;base64,`; white space is ignored.
     ///
     /// # Errors
     /// `INVALID_PARAMS` on `field`.
@@ -71,7 +71,7 @@ impl Attachment {
         Ok(Self::Bytes { file_name, content_type, bytes: bytes.into() })
     }
 
-    /// What tells two sends apart, for their idempotency key.
+    /// Value that distinguishes two sends with one idempotency key.
     pub(super) fn fingerprint(&self) -> impl Serialize + use<> {
         match self {
             Self::Upload(id) => ("upload", id.clone(), String::new()),
@@ -82,7 +82,7 @@ impl Attachment {
         }
     }
 
-    /// Stores the file, and checks that this bot and channel may send it. `stop` ends a download.
+    /// Stores the file, and checks that this bot and channel may send it. `stop` cancels a download.
     pub(super) async fn keep(
         self,
         ctx: &Context,
@@ -135,7 +135,7 @@ async fn uploaded(ctx: &Context, id: &str, bot_id: BotId, channel_id: Option<Cha
     Ok(KeptFile { id, kind: row.kind, file_name: row.file_name, size })
 }
 
-/// Looks again, in the transaction that sends it: two sends at once must not share a file.
+/// Checks the file again in the transaction that sends it: two concurrent sends must not share a file.
 pub(super) async fn check_unsent(tx: &mut Tx, file: &KeptFile, now: Timestamp) -> Result<()> {
     let row = tx.media().find(file.id).await?;
     let free = row.is_some_and(|row| {

@@ -65,7 +65,7 @@ impl StoredContact {
 const MAX_REMARK: usize = 64;
 
 impl Bots<'_> {
-    /// A bot's contacts, the last active first.
+    /// Lists a bot's contacts, the last active first.
     ///
     /// # Errors
     /// `NOT_FOUND` unless the bot is the actor's.
@@ -124,7 +124,8 @@ impl Bots<'_> {
         Ok(contact.into_view(&self.rules(&bot.network), self.ctx.store.now()))
     }
 
-    /// The rules of a network. Those of one that this hub does not have do not matter: nothing can be sent.
+    /// Returns the rules of a network. Defaults are fine for a network that this hub does not have: nothing can be
+    /// sent.
     fn rules(self, network: &str) -> WindowRules {
         let network = self.ctx.networks.get(network);
         network.map(|network| self.ctx.config.window_rules(&**network)).unwrap_or_default()
@@ -144,7 +145,7 @@ mod tests {
         let ann = world.user("ann").await;
         let bot = world.bot(&ann, "wx-a").await;
         for n in 0..3 {
-            // Two wrote in the same millisecond.
+            // Two contacts wrote in the same millisecond.
             if n != 1 {
                 world.clock.advance(Duration::from_secs(1));
             }

@@ -1,4 +1,4 @@
-//! How a bot's login is kept: one JSON text, sealed for the bot's row. Written by hand, so that no derived
+//! Storage form of a bot's login: one JSON text, sealed for the bot's row. It is written by hand, so that no derived
 //! form of a token exists anywhere else.
 
 use serde::Deserialize;
@@ -22,10 +22,10 @@ pub fn seal(sealer: &Sealer, bot_id: BotId, credentials: &Credentials) -> Sealed
     sealer.seal(&place(bot_id), &Secret::new(text.to_string()))
 }
 
-/// Opens what [`seal`] made for the same bot.
+/// Opens a login that [`seal`] sealed for the same bot.
 ///
 /// # Errors
-/// `INTERNAL_ERROR` when the key is another one, or the value is damaged.
+/// `INTERNAL_ERROR` when the key is another one, or the value is corrupt.
 pub fn open(sealer: &Sealer, bot_id: BotId, sealed: &Sealed) -> Result<Credentials> {
     #[derive(Deserialize)]
     struct Stored {
@@ -35,7 +35,7 @@ pub fn open(sealer: &Sealer, bot_id: BotId, sealed: &Sealed) -> Result<Credentia
         base_url: String,
     }
     let text = sealer.open(&place(bot_id), sealed)?;
-    // The cause may quote the text, so it is not kept.
+    // The error is dropped, because it may quote the text.
     let stored: Stored = serde_json::from_str(text.expose())
         .map_err(|_| Error::internal(format!("the login of {bot_id} does not parse")))?;
     let Stored { token, account_id, owner_user_id, base_url } = stored;

@@ -49,7 +49,7 @@ pub use stats::UserStats;
 /// Longest name of a bot, in characters.
 const MAX_NAME: usize = 64;
 
-/// Bots, the bind flow, contacts and messages: every operation takes the actor of the caller.
+/// Operations on bots, the bind flow, contacts and messages. Each takes the actor of the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Bots<'h> {
     ctx: &'h Context,
@@ -60,7 +60,7 @@ impl<'h> Bots<'h> {
         Self { ctx }
     }
 
-    /// The actor's bots, newest first.
+    /// Lists the actor's bots, newest first.
     ///
     /// # Errors
     /// `FORBIDDEN` for a channel client.
@@ -94,7 +94,7 @@ impl<'h> Bots<'h> {
         found.ok_or_else(|| Error::not_found("bot"))
     }
 
-    /// One bot, with what its poller last noted.
+    /// Returns a bot with the last report of its poller.
     ///
     /// # Errors
     /// `NOT_FOUND` unless it is the actor's.
@@ -109,7 +109,7 @@ impl<'h> Bots<'h> {
         })
     }
 
-    /// Gives a bot another name, 1 to 64 characters.
+    /// Renames a bot; 1 to 64 characters.
     ///
     /// # Errors
     /// `NOT_FOUND` unless it is the actor's; `INVALID_PARAMS` on a bad name.
@@ -131,7 +131,7 @@ impl<'h> Bots<'h> {
         Ok(bot)
     }
 
-    /// Deletes a bot and everything of it: channels, messages, contacts, what waits to be sent.
+    /// Deletes a bot with its channels, messages, contacts and queued sends.
     ///
     /// # Errors
     /// `NOT_FOUND` unless it is the actor's.
@@ -209,11 +209,12 @@ pub(crate) fn login_expired() -> Error {
         .with_hint("hub-cli bots bind, or POST /api/bots/bind/start")
 }
 
-/// Whose bot a sender may use: the owner for the `WHERE`, and the channel that speaks.
+/// Checks that the actor may send with the bot. Returns the owner for the `WHERE`, and the channel of a channel
+/// client.
 ///
 /// # Errors
-/// `NOT_FOUND` for a channel client or an app and another bot than its own; `FORBIDDEN` for an app that was not
-/// granted to send.
+/// `NOT_FOUND` for a channel client or an app and another bot than its own; `FORBIDDEN` for an app without the scope
+/// to send.
 fn sender(actor: &Actor, id: BotId) -> Result<(Option<UserId>, Option<ChannelId>)> {
     match actor {
         Actor::Channel(channel) if channel.bot_id == id => {

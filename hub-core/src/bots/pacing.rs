@@ -1,23 +1,23 @@
-//! Pacing: how many messages a person is sent within [`WindowRules::BURST_SPAN`]. The network blocks accounts that
-//! write faster, so that what exceeds the limit waits in the outbox. Pure: the time is passed in.
+//! Pacing: limits the messages to a person within [`WindowRules::BURST_SPAN`]. The network blocks accounts that write
+//! faster, so messages above the limit wait in the outbox. Pure: the time is passed in.
 
 use std::collections::VecDeque;
 
 use crate::{network::WindowRules, time::Timestamp};
 
-/// When a person was last sent something, oldest first, as the store keeps it.
+/// Times of the last sends to a person, oldest first, as the store keeps them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RecentSends(VecDeque<Timestamp>);
 
 impl RecentSends {
-    /// Reads the stored form: Unix milliseconds with commas. What is older than the span is left out; what is in the
-    /// future was stored before the clock was set back, and counts as sent now.
+    /// Parses the stored form: Unix milliseconds with commas. Times older than the span are left out. Times in the
+    /// future were stored before the clock was set back, and count as now.
     pub fn parse(text: &str, now: Timestamp) -> Self {
         let times = text.split(',').filter_map(|millis| Some(Timestamp::from_millis(millis.parse().ok()?)));
         times.filter(|at| now.since(*at) < WindowRules::BURST_SPAN).map(|at| at.min(now)).collect()
     }
 
-    /// The stored form.
+    /// Formats the times for the store.
     pub fn to_text(&self) -> String {
         let millis: Vec<String> = self.0.iter().map(|at| at.as_millis().to_string()).collect();
         millis.join(",")
@@ -33,16 +33,17 @@ impl RecentSends {
         self.0.iter().copied()
     }
 
-    /// Sends that are possible now; `None` for any number.
+    /// Returns the number of sends that are possible now; `None` for any number.
     pub fn left(&self, rules: &WindowRules) -> Option<u32> {
         let used = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         rules.burst.map(|burst| burst.saturating_sub(used))
     }
 
-    /// When the next send is possible, after `ahead` others; `None` when that is now.
+    /// Returns the time at which the next send is possible, after `ahead` others; `None` if it is possible now.
     pub fn next_at(&self, rules: &WindowRules, ahead: usize) -> Option<Timestamp> {
         let burst = rules.burst? as usize;
-        // The send before which `burst` others lie within the span; those ahead repeat the pattern of the present ones.
+        // The send after which the window has room: `burst` others follow it within the span. Those ahead repeat the
+        // pattern of the present ones.
         let place = (self.0.len() + ahead).checked_sub(burst)?;
         let rounds = u32::try_from(place / burst.max(1)).unwrap_or(u32::MAX);
         let first = self.0.get(place % burst.max(1)).or(self.0.back())?;

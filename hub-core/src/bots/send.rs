@@ -25,25 +25,25 @@ use crate::{
 /// A message to send.
 #[derive(Debug, Clone, Default)]
 pub struct NewSend {
-    /// Receiver, byte for byte; the person who owns the account when absent.
+    /// Id of the receiver, case-sensitive; the owner of the account when absent.
     pub to_user_id: Option<String>,
-    /// The text; with a file it may be empty, and is its caption otherwise.
+    /// The text. With a file it is the caption and may be empty.
     pub content: String,
-    /// A file. People see it after the text.
+    /// A file, shown after the text.
     pub media: Option<Attachment>,
-    /// A permission to answer, as programs echo it. It is used if it came with one of the receiver's recent messages,
-    /// otherwise the newest one of the receiver is.
+    /// A context token that a program echoes. It is used if it belongs to one of the receiver's recent messages,
+    /// otherwise the receiver's newest one is used.
     pub context_token: Option<Secret>,
     /// The message of the bot that this one replies to. It is shown with the sent message in the hub; the network has no
     /// quotes of bots.
     pub reply_to: Option<MessageId>,
-    /// How the text is marked up.
+    /// Markup of the text.
     pub format: TextFormat,
-    /// The trace that the send belongs to: it becomes a step there. A trace that the bot does not have is ignored,
-    /// and the send gets its own trace.
+    /// The trace to which the send is added as a step. A trace that the bot does not have is ignored, and the send
+    /// gets its own trace.
     pub trace_id: Option<TraceId>,
-    /// Ends the download of a file, and the send with it: a caller that has gone cannot know that it was sent. A message
-    /// whose file is complete is stored.
+    /// Cancels the download of a file and thereby the send: a caller that has disconnected cannot learn that it was
+    /// sent. A message whose file is complete is stored.
     pub stop: CancellationToken,
 }
 
@@ -64,19 +64,19 @@ pub struct Sent {
 
 /// Longest id of a person, in characters.
 pub(super) const MAX_USER_ID: usize = 200;
-/// Longest permission to answer, in bytes.
+/// Longest context token, in bytes.
 const MAX_CONTEXT_TOKEN: usize = 4096;
-/// Messages of a person among which a permission to answer is looked for.
+/// Number of a person's messages among which a context token is searched.
 const RECENT_TOKENS: u32 = 20;
 
 impl Bots<'_> {
-    /// Accepts a message for a person. The answer comes after the commit; delivery follows.
+    /// Accepts a message for a person. Returns after the commit; delivery follows.
     ///
     /// # Errors
-    /// `NOT_FOUND` unless the bot is the actor's (or, for a channel client or an app, its own); `FORBIDDEN` for
-    /// an app that was not granted to send; `INVALID_PARAMS` on bad input; `WINDOW_CLOSED` when the network would refuse it now; `CONFLICT` when the bot needs a
-    /// new login, or the key was used for another message; `RATE_LIMITED` when too much waits for the person;
-    /// `UNAVAILABLE` when `stop` ended the download.
+    /// `NOT_FOUND` unless the bot is the actor's (or, for a channel client or an app, its own); `FORBIDDEN` for an
+    /// app without the scope to send; `INVALID_PARAMS` on bad input; `WINDOW_CLOSED` when the network would reject it
+    /// now; `CONFLICT` when the bot needs a new login, or the key was used for another message; `RATE_LIMITED` when
+    /// too many messages to the person are queued; `UNAVAILABLE` when `stop` cancelled the download.
     pub async fn send(
         &self,
         actor: &Actor,
@@ -90,7 +90,7 @@ impl Bots<'_> {
         let file = new.media.as_ref().map(Attachment::fingerprint);
         let token = token.as_ref().map(TokenHash::as_str);
         let input = (bot_id, &new.to_user_id, &new.content, token, new.format, file, new.trace_id);
-        // Of a send that replies to nothing, the fingerprint is that of versions without `reply_to`.
+        // Without `reply_to` the fingerprint equals that of versions that did not have the field.
         let key = match new.reply_to {
             None => Idempotent::read(self.ctx, actor, "bot.send", &input, idempotency_key)?,
             Some(id) => Idempotent::read(self.ctx, actor, "bot.send", &(input, id), idempotency_key)?,
@@ -140,7 +140,7 @@ impl Bots<'_> {
         let file = match new.media {
             None => None,
             Some(media) => {
-                // Before anything is fetched or stored: it may not go out anyway.
+                // Check before anything is fetched or stored for a message that cannot be sent.
                 let mut read = self.ctx.store.read().await?;
                 let contact = read.contacts().find(bot_id, &peer).await?;
                 let queued = read.outbox().queued_parts(bot_id, &peer).await?;
@@ -184,7 +184,7 @@ impl Bots<'_> {
         };
         let sent = idempotency::write_once(&self.ctx.store, key, move |tx| {
             Box::pin(async move {
-                // Here again, so that sends at the same time count each other.
+                // Checked again, so that concurrent sends count each other.
                 let contact = tx.contacts().find(bot_id, &outbound.peer).await?;
                 let queued = tx.outbox().queued_parts(bot_id, &outbound.peer).await?;
                 admission.check(contact, queued, outbound.parts.len(), now)?;
@@ -215,8 +215,7 @@ impl Bots<'_> {
         Ok(quote)
     }
 
-    /// A permission to answer that a caller sent back, if it came with one of the person's recent
-    /// messages.
+    /// Returns a context token that a caller sent back, if it belongs to one of the person's recent messages.
     async fn known_token(
         &self,
         bot_id: BotId,

@@ -17,23 +17,23 @@ use crate::{
 const MINUTES: i64 = 60;
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Messages of the last hour, and traces, that are counted at most.
+/// Maximum number of messages and of traces of the last hour that are counted.
 const MAX_COUNTED: u32 = 100_000;
 
-/// Channels that are listed at most: the newest ones.
+/// Maximum number of listed channels, the newest ones.
 const MAX_CHANNELS: u32 = 1_000;
 
-/// What a user's bots have and do.
+/// Size and activity of a user's bots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserStats {
     /// Bots.
     pub bots: BotCounts,
     /// The newest 1,000 channels, newest first.
     pub channels: Vec<ChannelTotals>,
-    /// When the oldest open delivery was accepted.
+    /// Acceptance time of the oldest open delivery.
     pub oldest_pending_at: Option<Timestamp>,
-    /// The last sixty minutes, oldest first; the last one is not over yet. Of the messages and traces of that hour at
-    /// most 100,000 each are counted.
+    /// The last sixty minutes, oldest first; the last one is still in progress. At most 100,000 messages and 100,000
+    /// traces of that hour are counted.
     pub series: Vec<(Timestamp, MinuteCounts)>,
 }
 
@@ -50,7 +50,7 @@ impl UserStats {
 }
 
 impl Bots<'_> {
-    /// The statistics of the actor's own bots now.
+    /// Returns the current statistics of the actor's own bots.
     ///
     /// # Errors
     /// `FORBIDDEN` unless the caller is a user.

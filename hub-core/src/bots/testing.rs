@@ -36,15 +36,15 @@ pub(super) struct Scripted(Arc<Mutex<Script>>);
 
 #[derive(Debug, Default)]
 pub(super) struct Script {
-    /// Answers to come; `Waiting` when there are none.
+    /// Responses of the next steps; `Waiting` when empty.
     pub steps: VecDeque<Result<LoginStep, NetworkError>>,
-    /// The tokens shown at each start of a login.
+    /// Tokens sent at each start of a login.
     pub starts: Vec<Vec<String>>,
-    /// The code and the number of each question.
+    /// Code and number of each step.
     pub asked: Vec<(String, Option<String>)>,
-    /// Questions wait here for each other.
+    /// Barrier at which steps wait for each other.
     pub together: Option<Arc<Barrier>>,
-    /// What the next start fails with.
+    /// Error of the next start.
     pub no_code: Option<NetworkError>,
 }
 
@@ -102,13 +102,13 @@ impl Scripted {
         self.0.lock().unwrap()
     }
 
-    /// Adds answers to come.
+    /// Adds responses of next steps.
     pub fn then<const N: usize>(&self, steps: [LoginStep; N]) {
         self.script().steps.extend(steps.map(Ok));
     }
 }
 
-/// What the login of a person's account yields.
+/// Credentials of a login to a person's account.
 pub(super) fn login(person: &str, token: &str) -> Credentials {
     Credentials {
         token: token.into(),
@@ -118,7 +118,7 @@ pub(super) fn login(person: &str, token: &str) -> Credentials {
     }
 }
 
-/// A text to the account's own person.
+/// A text to the owner of the account.
 pub(super) fn say(text: &str) -> NewSend {
     NewSend { content: text.to_owned(), ..NewSend::default() }
 }
@@ -160,7 +160,7 @@ impl World {
         Self { hub, clock, network, path, _folder: folder }
     }
 
-    /// Runs statements behind the hub's back, for what its other parts would write.
+    /// Runs statements directly on the database, to stand in for other parts of the hub.
     pub async fn sql(&self, sql: String) {
         let mut conn = SqliteConnectOptions::new().filename(&self.path).connect().await.unwrap();
         sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&mut conn).await.unwrap();
@@ -216,7 +216,7 @@ impl World {
         id
     }
 
-    /// What the poller writes when a person's message comes in.
+    /// Writes the contact as the poller does when a message of a person is received.
     pub async fn person_writes(&self, bot_id: BotId, person: &str) {
         let now = self.clock.now().as_millis();
         self.sql(format!(
@@ -229,7 +229,7 @@ impl World {
         .await;
     }
 
-    /// A status as the poller that holds the lease notes it.
+    /// Sets a status as the poller that holds the lease does.
     pub async fn set_status(&self, id: BotId, status: BotStatus, reason: Option<&'static str>) {
         let now = self.clock.now();
         let fence = self.fence(id).await;

@@ -11,13 +11,13 @@ use crate::{
     text,
 };
 
-/// How long the network may take.
+/// Time limit for the network.
 const LONGEST: Duration = Duration::from_secs(10);
 
 impl Bots<'_> {
-    /// Shows or removes the typing indicator; to the owner of the account if no person is named. The indicator is a
-    /// courtesy: whether the network accepted it is returned, and is not an error. It disappears by itself, so
-    /// callers repeat it every few seconds.
+    /// Shows or removes the typing indicator, to the owner of the account if no person is named. Returns whether the
+    /// network accepted it; a refusal is not an error. The indicator disappears by itself, so callers repeat it every
+    /// few seconds.
     ///
     /// # Errors
     /// `NOT_FOUND` unless the bot is the actor's (or, for a channel client, its channel's); `INVALID_PARAMS` on

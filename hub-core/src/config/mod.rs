@@ -12,7 +12,7 @@ use crate::network::{Network, WindowRules};
 #[cfg(feature = "providers")]
 pub use provider::{OAuthEndpoints, Provider, ProviderKind};
 
-/// Who may register.
+/// Registration mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Registration {
     /// Everyone.
@@ -28,29 +28,29 @@ pub enum Registration {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct HubConfig {
-    /// Who may register.
+    /// Registration mode.
     pub registration: Registration,
-    /// Whether the very first user must show the setup token: set when the server listens beyond loopback.
+    /// Whether the first user needs the setup token. Set when the server listens beyond loopback.
     pub setup_token_required: bool,
-    /// Where people reach the hub: passkeys belong to its host, providers send people back to it, QR codes
-    /// and links to files lead to it. With a path when a reverse proxy serves the hub below it.
+    /// Public URL of the hub. Passkeys are scoped to its host, providers redirect to it, QR codes and links to files
+    /// contain it. It has a path when a reverse proxy serves the hub below one.
     pub public_url: Url,
     /// External providers to sign in with.
     #[cfg(feature = "providers")]
     pub providers: Vec<Provider>,
-    /// A session ends after this long without a request.
+    /// Time without a request after which a session expires.
     pub session_idle: Duration,
-    /// A session ends after this long in any case.
+    /// Time after which a session expires in any case.
     pub session_lifetime: Duration,
     /// Password hashes computed at the same time; beyond that, and 64 waiting, logins get `RATE_LIMITED`.
     pub password_hashers: usize,
-    /// Bots per user; a further login is refused.
+    /// Maximum number of bots per user; further logins are rejected.
     pub max_bots_per_user: u32,
-    /// Channels per bot.
+    /// Maximum number of channels per bot.
     pub max_channels: u32,
     /// Longest text of a message to send, in bytes.
     pub max_text: usize,
-    /// Retention of traces and of the logs of apps; a trace goes with its message at the latest.
+    /// Retention of traces and of the logs of apps. A trace is deleted with its message at the latest.
     pub trace_retention: Duration,
     /// Retention of the audit log.
     pub audit_retention: Duration,
@@ -60,7 +60,7 @@ pub struct HubConfig {
     pub idempotency_lifetime: Duration,
     /// Name of this node in bot statuses and leases; its id if empty.
     pub node_name: String,
-    /// A node that stops renewing its leases loses them after this long. They are renewed three times as often.
+    /// Time after which a node that stops renewing its leases loses them. Leases are renewed three times as often.
     pub lease: Duration,
     /// Deliveries in memory per kind of sink; beyond that the backlog stays in the store.
     pub max_jobs: usize,
@@ -68,14 +68,14 @@ pub struct HubConfig {
     pub max_in_flight: usize,
     /// Messages being answered by models, over all channels.
     pub max_ai_in_flight: usize,
-    /// An outbox item that could not be sent for this long is given up.
+    /// Time after which an outbox item that could not be sent is abandoned.
     pub outbox_lifetime: Duration,
-    /// Open outbox items per person; beyond that sends are refused.
+    /// Maximum number of open outbox items per person; further sends are rejected.
     pub max_outbox_per_peer: u32,
     /// Messages to one person within five minutes; further ones are queued, and those of iLink programs are refused. 0:
     /// the limit of the network's [rules](WindowRules), if it has one.
     pub sends_per_five_minutes: u32,
-    /// A webhook is switched off after failing everything for this long.
+    /// Time of continuous failure after which a webhook is disabled.
     pub disable_failing_after: Duration,
     /// Time for a poll that the network holds to end by itself at shutdown before it is cut: a cut poll can lose the
     /// response that the network was sending. At most [`drain`](Self::drain).
@@ -90,14 +90,14 @@ pub struct HubConfig {
     pub max_polls: usize,
     /// The same on one channel.
     pub max_polls_per_channel: usize,
-    /// How long `shutdown` waits for work in flight.
+    /// Time for which `shutdown` waits for work in flight.
     pub drain: Duration,
     /// Limits on files.
     pub media: MediaLimits,
 }
 
 impl HubConfig {
-    /// When bots on a network may write to people: its own rules, with the limit that is set here.
+    /// Returns the sending rules of a network, with the limit of these settings.
     pub fn window_rules(&self, network: &dyn Network) -> WindowRules {
         let mut rules = network.window_rules();
         if self.sends_per_five_minutes > 0 {
@@ -110,7 +110,7 @@ impl HubConfig {
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl HubConfig {
-    /// The public URL of a path of the hub, which begins with `/`.
+    /// Returns the public URL of a path of the hub, which begins with `/`.
     pub fn address(&self, path: &str) -> Url {
         let mut url = self.public_url.clone();
         url.set_path(&format!("{}{path}", self.public_url.path().trim_end_matches('/')));
@@ -164,19 +164,19 @@ impl Default for HubConfig {
 pub struct MediaLimits {
     /// Largest file that is fetched from a network, in bytes.
     pub max_inbound: usize,
-    /// Largest file that is taken to be sent, in bytes.
+    /// Largest file that is accepted for sending, in bytes.
     pub max_outbound: usize,
     /// Bytes of all files of one user.
     pub max_per_owner: u64,
-    /// Bytes of files in memory while they are fetched, encrypted or uploaded; more wait.
+    /// Bytes of files in memory while they are fetched, encrypted or uploaded; further ones wait.
     pub max_in_memory: usize,
     /// Maximum wait of a webhook for the files of a message that has no text.
     pub webhook_wait: Duration,
-    /// How long a link to a file works, at least.
+    /// Minimum validity of a link to a file.
     pub link_lifetime: Duration,
-    /// How long a link for an upload works.
+    /// Validity of an upload link.
     pub upload_lifetime: Duration,
-    /// How long an uploaded file waits to be sent.
+    /// Time after which an uploaded file that was not sent is deleted.
     pub unsent_lifetime: Duration,
 }
 

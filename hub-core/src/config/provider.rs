@@ -1,4 +1,4 @@
-//! What the operator says about a provider.
+//! Configuration of external sign-in providers.
 
 use url::Url;
 
@@ -7,44 +7,44 @@ use crate::{
     secret::Secret,
 };
 
-/// Names that stand for something else in the paths of the API.
+/// Names that the paths of the API use for something else.
 const TAKEN: [&str; 3] = ["authorize", "providers", "token"];
 
 /// An external provider to sign in with.
 #[derive(Debug, Clone)]
 pub struct Provider {
-    /// Its name in paths and in the store: `github`. Who changes it loses the links.
+    /// Name in paths and in the store: `github`. A change of it loses the links.
     pub name: String,
-    /// Its name on buttons.
+    /// Label on buttons.
     pub display_name: String,
-    /// Our id there.
+    /// Client id of the hub at the provider.
     pub client_id: String,
-    /// Our secret there.
+    /// Client secret of the hub at the provider.
     pub client_secret: Option<Secret>,
-    /// What we ask to see.
+    /// Requested scopes.
     pub scopes: Vec<String>,
-    /// How it works.
+    /// Protocol and endpoints.
     pub kind: ProviderKind,
 }
 
-/// How a provider works.
+/// Protocol of a provider.
 #[derive(Debug, Clone)]
 pub enum ProviderKind {
     /// OAuth 2 with a profile in JSON.
     OAuth(Box<OAuthEndpoints>),
-    /// OpenID Connect: everything else is discovered.
+    /// OpenID Connect; the rest is discovered.
     OpenId {
-        /// The issuer, exactly as it writes itself.
+        /// The issuer, exactly as in its own metadata.
         issuer: String,
     },
 }
 
-/// The addresses of a provider that speaks OAuth 2.
+/// Endpoints of an OAuth 2 provider.
 #[derive(Debug, Clone)]
 pub struct OAuthEndpoints {
-    /// Where people agree.
+    /// Authorization endpoint, opened in the browser.
     pub authorize_url: Url,
-    /// Where codes become tokens.
+    /// Token endpoint, which exchanges codes for tokens.
     pub token_url: Url,
     /// The profile endpoint: returns an object with `id`, and `login`, `username` or `name`.
     pub profile_url: Url,

@@ -1,6 +1,6 @@
-//! Which addresses and ports may be dialled.
+//! Rules for addresses and ports that may be dialled.
 //!
-//! An allow-list of globally reachable unicast: every list of bad ranges that was looked at forgets one.
+//! An allow-list of globally reachable unicast: every known list of bad ranges is incomplete.
 
 use std::{
     fmt,
@@ -43,12 +43,12 @@ const CLOUD_V4: [Ipv4Addr; 1] = [Ipv4Addr::new(168, 63, 129, 16)];
 /// The only IPv6 block that is given out as global unicast.
 const GLOBAL_V6: Ipv6Net = v6(0x2000, 0, 3);
 
-/// What is special inside it: protocol assignments with Teredo, documentation, 6to4.
+/// Special blocks inside [`GLOBAL_V6`]: protocol assignments with Teredo, documentation, 6to4.
 const SPECIAL_V6: [Ipv6Net; 4] =
     [v6(0x2001, 0, 23), v6(0x2001, 0xdb8, 32), v6(0x2002, 0, 16), v6(0x3fff, 0, 20)];
 
-/// Ports from 1024 up where something answers that is not a web server: the list browsers refuse, and
-/// databases, caches and container daemons that take commands without a login.
+/// Ports from 1024 up that belong to other services than web servers: the list browsers refuse, and databases, caches
+/// and container daemons that take commands without a login.
 const BAD_PORTS: [u16; 26] = [
     1719, 1720, 1723, 2049, 2375, 2379, 3306, 3389, 3659, 4045, 4190, 5060, 5061, 5432, 5900, 6000, 6379,
     6566, 6665, 6666, 6667, 6668, 6669, 6697, 11211, 27017,
@@ -62,7 +62,7 @@ const fn v6(first: u16, second: u16, prefix: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(first, second, 0, 0, 0, 0, 0, 0), prefix)
 }
 
-/// Whether an address is globally reachable unicast. IPv4 written as mapped IPv6 is judged as IPv4.
+/// Whether an address is globally reachable unicast. IPv4 mapped to IPv6 is checked as IPv4.
 pub(super) fn is_global(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => !CLOUD_V4.contains(&v4) && !SPECIAL_V4.iter().any(|net| net.contains(&v4)),
@@ -70,7 +70,7 @@ pub(super) fn is_global(address: IpAddr) -> bool {
     }
 }
 
-/// Whether a port is one where web servers are found.
+/// Whether web servers commonly use a port.
 fn is_web_port(port: u16) -> bool {
     port == 80 || port == 443 || (port >= 1024 && !BAD_PORTS.contains(&port))
 }
@@ -94,9 +94,9 @@ impl EgressConfig {
         self.own_listeners.iter().any(|own| own.port() == port && reaches(address, *own))
     }
 
-    /// Why `host` may not be called at `port`, and the setting that allows it; `found` is what the host resolves to.
-    /// The reason contains nothing but what the URL contains: what a name means inside a private network is not
-    /// disclosed.
+    /// Describes why `host` may not be called at `port`, and the setting that allows it; `found` are the addresses of
+    /// the host. The text contains only what the URL contains, so that it does not disclose how a name resolves
+    /// inside a private network.
     pub(super) fn refusal(&self, host: &str, port: u16, mut found: impl Iterator<Item = IpAddr>) -> String {
         if found.any(|address| self.is_own(address.to_canonical(), port)) {
             return "must not be an address of this hub".to_owned();
@@ -116,11 +116,11 @@ impl EgressConfig {
     }
 }
 
-/// Whether dialling `address` ends at a listener bound to `own`; the ports are equal already.
+/// Whether a connection to `address` reaches a listener bound to `own`; the ports are equal already.
 fn reaches(address: IpAddr, own: SocketAddr) -> bool {
     let bound = own.ip().to_canonical();
     if bound.is_unspecified() {
-        // Bound to everything. Only addresses of this machine can be bound, which tells them apart.
+        // Bound to all addresses. Only addresses of this machine can be bound, so a test bind identifies them.
         return address.is_loopback() || address.is_unspecified() || UdpSocket::bind((address, 0)).is_ok();
     }
     // Dialling the unspecified address means dialling this machine.

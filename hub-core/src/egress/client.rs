@@ -35,7 +35,7 @@ use crate::{
 
 /// Limit for resolving, connecting and the TLS handshake together.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection waits for its next request: less than common servers wait, so that they seldom
+/// Time that an idle connection is kept for its next request: shorter than on common servers, so that they seldom
 /// close it under a request.
 pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Connections kept per host: as many as requests may be in flight, since channels often share a receiver and a
@@ -43,12 +43,12 @@ pub(super) const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) const MAX_IDLE_PER_HOST: usize = 128;
 /// TLS sessions that a client without earlier ones keeps: there may be one client for each bot.
 const FRESH_SESSIONS: usize = 16;
-/// Most headers of an answer, and their bytes together: far more than any server means to send, since an answer with
-/// more has no status.
+/// Maximum number of headers of a response, and of their bytes: far more than servers send on purpose, because a
+/// response above the limit has no status.
 pub(super) const MAX_ANSWER_HEADERS: usize = 256;
 pub(super) const MAX_ANSWER_HEADER_BYTES: u32 = 256 * 1024;
 
-/// How long a connection is silent before it is probed, and the time between probes.
+/// Time without traffic after which a connection is probed, and time between probes.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// Probes without a response after which it is closed.
 const PROBES: u32 = 3;
@@ -76,20 +76,20 @@ pub(super) fn tls() -> Result<ClientConfig> {
     Ok(tls)
 }
 
-/// The same TLS without what earlier connections left, so that certificates are checked again.
+/// Returns the same TLS settings without the sessions of earlier connections, so that certificates are checked again.
 pub(super) fn without_sessions(tls: &ClientConfig) -> ClientConfig {
     let mut tls = tls.clone();
     tls.resumption = Resumption::in_memory_sessions(FRESH_SESSIONS);
     tls
 }
 
-/// Begins a client with the TLS, pool and limits that all clients share. Names are resolved under the rules, or freely
-/// when it is not `ruled`.
+/// Starts a client builder with the TLS, pool and limits that all clients share. The address rules apply to resolved
+/// names unless `ruled` is false.
 #[expect(clippy::disallowed_methods, reason = "the one place that builds a client")]
 pub(super) fn builder(config: &Arc<EgressConfig>, tls: &ClientConfig, ruled: bool) -> reqwest::ClientBuilder {
     let resolver = CheckedResolver::new(config, ruled);
     let checker = resolver.clone();
-    // Nothing is taken from the variables of the environment that other programs read.
+    // The proxy variables of the environment are ignored.
     let client = reqwest::Client::builder().no_proxy();
     let client = match &config.proxy {
         Some(proxy) => client.proxy(proxy.rule()),
@@ -121,8 +121,8 @@ pub(super) fn build(config: &Arc<EgressConfig>, tls: &ClientConfig, ruled: bool)
     reading_leniently(builder(config, tls, ruled)).build().map_err(Error::internal)
 }
 
-/// Reads what common servers write: bodies that are encoded although the hub asks for `identity`, and headers as they were
-/// written long ago.
+/// Sets up lenient reading: bodies that are encoded although the hub asks for `identity`, and obsolete forms of
+/// headers.
 fn reading_leniently(builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder {
     let defaults = [
         (header::ACCEPT, HeaderValue::from_static("*/*")),
@@ -139,7 +139,7 @@ fn reading_leniently(builder: reqwest::ClientBuilder) -> reqwest::ClientBuilder 
         .http1_ignore_invalid_headers_in_responses(true)
 }
 
-/// Builds the client for requests that are sent again: each has a connection of its own.
+/// Builds the client for requests that are sent again: each uses a new connection.
 pub(super) fn build_unpooled(
     config: &Arc<EgressConfig>,
     tls: &ClientConfig,
@@ -148,8 +148,8 @@ pub(super) fn build_unpooled(
     reading_leniently(builder(config, tls, ruled)).pool_max_idle_per_host(0).build().map_err(Error::internal)
 }
 
-/// A request body that notes when it is first read, which happens once a connection takes the request:
-/// before that, nothing was written.
+/// A request body that records when it is first read, which happens once a connection takes the request: before that,
+/// nothing was written.
 #[derive(Debug)]
 pub(super) struct ObservedBody {
     bytes: Full<Bytes>,
@@ -179,7 +179,7 @@ impl Body for ObservedBody {
     }
 }
 
-/// Keeps an answer whole.
+/// Collects a whole response.
 #[derive(Debug, Default)]
 pub(super) struct Whole {
     status: StatusCode,
@@ -205,7 +205,7 @@ impl From<Whole> for Answer {
     }
 }
 
-/// The parts of a request, of which it can be made twice.
+/// The parts of a request, from which it can be built twice.
 #[derive(Debug, Clone)]
 pub(super) struct Prepared {
     method: Method,
@@ -227,8 +227,8 @@ impl From<Prepared> for reqwest::Request {
     }
 }
 
-/// A request that is on its way once it is read. What it is made of is in the library's future already, so that a caller's
-/// future, which may wait for half a minute, keeps no copy.
+/// A request that is sent once it is read. Its parts are in the library's future already, so that a caller's future,
+/// which may wait for half a minute, holds no copy.
 pub(super) struct Sent {
     response: BoxFuture<'static, reqwest::Result<reqwest::Response>>,
     way: Way,
@@ -242,7 +242,7 @@ pub(super) struct Sent {
 /// Prepares a request over the network.
 pub(super) fn send(clients: &Arc<Shared>, call: Call) -> Sent {
     let Call { method, url, headers, body, deadline, max_answer } = call;
-    // An empty body is never read, so it tells nothing: assume the worse.
+    // An empty body is never read and reports nothing: assume that it was written.
     let taken = Arc::new(AtomicBool::new(body.is_empty()));
     let dial = Dial::of(url.target(), &clients.config);
     let way = Way { https: url.target().https, proxied: dial.is_proxied() };
@@ -283,7 +283,7 @@ impl Sent {
             .await
             .map_err(|error| EgressError::classify(&error, self.is_taken(), way))?;
         self.marks.as_ref().inspect(|marks| marks.answered());
-        // First of all: for some readers the status decides, whatever follows.
+        // Call this first: some readers need only the status.
         reader.begin(response.status(), response.headers());
         if header_bytes(response.headers()) > MAX_ANSWER_HEADER_BYTES as usize {
             return Err(EgressError::too_large(MAX_ANSWER_HEADER_BYTES as usize));
@@ -335,7 +335,7 @@ fn out_of_time(deadline: Duration, written: bool) -> EgressError {
     EgressError::new(EgressFault::Timeout, written, message)
 }
 
-/// The library would believe a caller's framing headers and cut or smuggle bodies accordingly.
+/// The HTTP library would trust a caller's framing headers and truncate or smuggle bodies accordingly.
 fn without_framing(mut headers: HeaderMap) -> HeaderMap {
     for name in [
         header::HOST,

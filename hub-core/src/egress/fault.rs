@@ -1,4 +1,4 @@
-//! From an error of the HTTP library to what a trace shows.
+//! Conversion of the HTTP library's errors to [`EgressError`].
 
 use std::{error::Error as StdError, fmt, io, iter};
 
@@ -32,7 +32,7 @@ impl EgressError {
         Self::new(EgressFault::TooLarge, true, format!("the response is larger than {limit} bytes"))
     }
 
-    /// Classifies an error; `written` is what was seen of the request's body by then.
+    /// Classifies an error; `written` is whether the request's body was read by then.
     pub(super) fn classify(error: &reqwest::Error, written: bool, way: Way) -> Self {
         if let Some(blocked) = find::<Blocked>(error) {
             return Self::blocked(blocked);
@@ -62,7 +62,7 @@ impl EgressError {
     }
 }
 
-/// The way of a request to its target.
+/// Scheme and proxy of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way {
     pub(super) https: bool,
@@ -115,7 +115,7 @@ pub(super) fn find<'a, T: StdError + 'static>(error: &'a (dyn StdError + 'static
     causes(error).find_map(|cause| cause.downcast_ref())
 }
 
-/// What the operating system said: the innermost I/O error, since layers wrap it in ones of their own.
+/// Returns the error kind of the operating system: the innermost I/O error, because layers wrap it in their own.
 pub(super) fn io_kind(error: &(dyn StdError + 'static)) -> Option<io::ErrorKind> {
     causes(error).filter_map(|cause| cause.downcast_ref::<io::Error>()).last().map(io::Error::kind)
 }

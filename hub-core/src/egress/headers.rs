@@ -4,16 +4,16 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::error::{Error, Problems, Result};
 
-/// Most headers in one set.
+/// Maximum number of headers in one set.
 pub const MAX_HEADERS: usize = 32;
-/// Longest name and longest value, in bytes.
+/// Longest name in bytes.
 pub const MAX_NAME: usize = 128;
 /// Longest value, in bytes.
 pub const MAX_VALUE: usize = 4 * 1024;
 /// All names and values of one set together, in bytes.
 pub const MAX_TOTAL: usize = 16 * 1024;
 
-/// What frames the message, speaks for a proxy, or proves who sent it.
+/// Names that are refused: they frame the message, carry data of a proxy, or identify the sender.
 const FORBIDDEN: [&str; 14] = [
     "host",
     "content-length",
@@ -32,8 +32,8 @@ const FORBIDDEN: [&str; 14] = [
 ];
 const FORBIDDEN_PREFIXES: [&str; 3] = ["proxy-", "x-forwarded-", "webhook-"];
 
-/// Headers that may be sent along. `Authorization` may be among them: the hub's own authentication, where a
-/// sink has one, is set afterwards and wins.
+/// Validated headers. `Authorization` may be among them: the hub's own authentication, where a sink has one, is set
+/// afterwards and overrides it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckedHeaders(HeaderMap);
 

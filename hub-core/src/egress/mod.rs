@@ -38,7 +38,7 @@ pub use proxy::{Direct, OutboundProxy};
 pub use receipt::{BodyEnd, Receipt};
 pub use target::CheckedUrl;
 
-/// What the client may reach besides public addresses, and its caps.
+/// Targets that the client may reach besides public addresses, and its proxy and resolver.
 #[derive(Clone, Default)]
 pub struct EgressConfig {
     /// Private targets the operator allows (`HUB_EGRESS_ALLOW`).
@@ -47,20 +47,20 @@ pub struct EgressConfig {
     pub own_listeners: Vec<SocketAddr>,
     /// The proxy through which requests leave. Without one they leave directly, whatever the environment says.
     pub proxy: Option<OutboundProxy>,
-    /// Hosts that are answered inside the process, by name.
+    /// Services inside the process that respond for a host, by name.
     pub in_process: HashMap<String, Arc<dyn LocalService>>,
     /// Finds the addresses of names; the machine's own resolver when there is none.
     pub resolver: Option<Arc<dyn Resolver>>,
 }
 
-/// Finds the addresses of a name, in another way than the machine does. What it finds is held to the address
-/// rule like everything else, and it is asked once per connection.
+/// Resolves names in another way than the machine does. The address rule applies to the results, and each connection
+/// resolves once.
 #[async_trait]
 pub trait Resolver: Send + Sync {
     /// All addresses of `host`.
     ///
     /// # Errors
-    /// When the name does not resolve; the reason is not shown to anyone.
+    /// Fails when the name does not resolve. The reason is not shown to users.
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
@@ -76,7 +76,7 @@ impl fmt::Debug for EgressConfig {
 /// A private target the operator allows: a range, or one host and port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AllowRule {
-    /// An address range, at every port where web servers are found.
+    /// An address range, at every port that web servers commonly use.
     Range(ipnet::IpNet),
     /// One port of one host, by name or address; the only way to open a port that is not a web server's.
     HostPort(String, u16),
@@ -89,12 +89,12 @@ pub struct Call {
     pub method: Method,
     /// Target.
     pub url: CheckedUrl,
-    /// Headers. What HTTP needs is added, and where they are absent `Accept: */*`, `Accept-Encoding: identity` and the
-    /// `User-Agent` of the hub.
+    /// Headers. Headers that HTTP needs are added, and where absent `Accept: */*`, `Accept-Encoding: identity` and
+    /// the `User-Agent` of the hub.
     pub headers: HeaderMap,
     /// Exact bytes of the body.
     pub body: Bytes,
-    /// Limit over everything, the answer's body included.
+    /// Time limit for the whole call, including the response body.
     pub deadline: Duration,
     /// Largest answer that is read, counted after it was decoded.
     pub max_answer: usize,
@@ -111,12 +111,12 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// Takes an answer while it comes, as an alternative to [`Answer`].
+/// Receives a response while it arrives, as an alternative to [`Answer`].
 pub trait Reader: Send {
-    /// The answer begins.
+    /// Called when status and headers have arrived.
     fn begin(&mut self, status: StatusCode, headers: &HeaderMap);
 
-    /// The next bytes of its body. After a `Break` nothing more is read.
+    /// Receives the next bytes of the body. After a `Break` nothing more is read.
     fn take(&mut self, piece: &[u8]) -> ControlFlow<()>;
 }
 

@@ -20,11 +20,11 @@ use super::{
 };
 use crate::error::{Error, Result as HubResult};
 
-/// How long the service may take to take a request and to begin its answer: a hanging one must not hold what waits
-/// for it. The largest request is a whole file.
+/// Time limit for the service to receive a request and to begin its response, so that a hanging service does not
+/// block its callers. The largest request is a whole file.
 const ANSWER: Duration = Duration::from_secs(120);
 
-/// Longest pause within an answer: files are streams without a deadline.
+/// Longest pause within a response: files are streams without a deadline.
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Lends a client to `object_store`.
@@ -43,7 +43,7 @@ impl ObjectHttp {
         Self::build(egress, READ_TIMEOUT)
     }
 
-    /// Bodies stay as they are stored.
+    /// Decoding is off: bodies arrive as they are stored.
     fn build(egress: &Egress, read_timeout: Duration) -> HubResult<Self> {
         let client = client::builder(&egress.0.config, &egress.0.tls, false).read_timeout(read_timeout);
         let http = client.build().map_err(Error::internal)?;
@@ -81,7 +81,7 @@ impl HttpService for ObjectHttp {
     }
 }
 
-/// Which requests may be repeated is `object_store`'s question.
+/// Classifies an error; `object_store` decides which requests may be repeated.
 fn failed(error: reqwest::Error) -> HttpError {
     let kind = if error.is_timeout() {
         HttpErrorKind::Timeout

@@ -1,4 +1,4 @@
-//! How long the parts of a request took, as far as they can be distinguished.
+//! Durations of the parts of a request, as far as they can be distinguished.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -29,7 +29,7 @@ words! {
     }
 }
 
-/// The measured parts of a request. What did not happen, or cannot be distinguished, is `None`.
+/// Durations of the parts of a request. A part that did not happen, or cannot be distinguished, is `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Phases {
     /// Resolution of the name; `None` for an address.
@@ -45,7 +45,7 @@ tokio::task_local! {
     static MARKS: Marks;
 }
 
-/// When the parts of a request ended, counted from its start.
+/// End times of the parts of a request, measured from its start.
 #[derive(Debug, Clone)]
 pub(super) struct Marks(Arc<(Stopwatch, Mutex<Ends>)>);
 
@@ -62,7 +62,7 @@ impl Marks {
         Self(Arc::new((Stopwatch::start(), Mutex::default())))
     }
 
-    /// Those of this task, if its request is measured.
+    /// Returns the marks of this task, if its request is measured.
     pub(super) fn of_task() -> Option<Self> {
         MARKS.try_with(Self::clone).ok()
     }

@@ -16,12 +16,12 @@ pub struct CheckedUrl(Arc<Checked>);
 #[derive(Debug, PartialEq, Eq)]
 struct Checked {
     url: Url,
-    /// The same as the client takes it.
+    /// The URL in the type of the HTTP client.
     uri: http::Uri,
     target: Target,
 }
 
-/// Where a URL leads.
+/// Host, address, port and scheme of a URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Target {
     /// Host as the URL standard writes it; IPv6 without brackets.

@@ -1,4 +1,4 @@
-//! Passwords: what is accepted, and hashing that cannot starve the process.
+//! Password rules, and hashing with bounded concurrency.
 
 mod argon;
 
@@ -25,27 +25,27 @@ use crate::{
 
 /// Shortest and longest password, in characters.
 const LENGTH: std::ops::RangeInclusive<usize> = 8..=256;
-/// Hashes that may wait for their turn.
+/// Maximum number of hashes that wait.
 const WAITING: usize = 64;
 
 /// Passwords that can be found within this many guesses, likeliest first, are rejected. That covers the ten thousand
 /// most common ones with their usual changes, rows of keys, sequences, and the names of the product and the user.
 const FIRST_GUESSES: u64 = 10_000;
-/// How many characters are looked at so closely: the time that takes grows with the power of their number.
+/// Maximum length in characters for the estimate of guesses, whose time grows faster than the length.
 const MAX_EXAMINED: usize = 20;
-/// A longer password has at least so many different characters.
+/// Minimum number of different characters in a longer password.
 const DIFFERENT: usize = 4;
 /// Common guesses in addition to the username.
 const PRODUCT: [&str; 3] = ["hub", "messagehub", "message-hub"];
-/// First guesses that the estimate does not know: "I love you for ever" in Chinese, by sound.
+/// Common passwords that the estimate does not know: "I love you for ever" in Chinese, by sound.
 const OTHERS: [&str; 4] = ["woaini1314", "woaini520", "woaini521", "5201314520"];
 
-/// Notes what is wrong with a new password. `username` is the first guess.
+/// Reports what is wrong with a new password. `username` is the first guess.
 pub(crate) fn check(problems: &mut Problems, password: &Secret, username: &str) {
     check_as(problems, "password", password, username);
 }
 
-/// The same for a field of another name.
+/// As [`check`], for a field of another name.
 pub(crate) fn check_as(problems: &mut Problems, field: &'static str, password: &Secret, username: &str) {
     let text = password.expose();
     let length = text.chars().take(LENGTH.end() + 1).count();
@@ -60,17 +60,17 @@ pub(crate) fn check_as(problems: &mut Problems, field: &'static str, password: &
     }
 }
 
-/// Shortest username that is looked for inside a password: a shorter one is in many words.
+/// Minimum length of a username that is searched in a password: shorter ones are part of many words.
 const MIN_USERNAME: usize = 3;
-/// Fewest characters of a password besides the username in it.
+/// Minimum number of characters that a password contains in addition to the username.
 const MIN_BESIDES_USERNAME: usize = 4;
 
 fn is_guessed_first(password: &str, username: &str) -> bool {
     is_common(password, username) || is_the_name_and_little_else(password, username)
 }
 
-/// Whether a password repeats the username, or adds to it what is guessed first by itself: the estimate of a sequence
-/// starts above what is refused here, however likely its parts are.
+/// Whether a password is the username with too few or too common other characters. The estimate of guesses does not
+/// reject these: for a sequence it starts above [`FIRST_GUESSES`], however likely the parts are.
 fn is_the_name_and_little_else(password: &str, username: &str) -> bool {
     let (password, username) = (password.to_lowercase(), username.to_lowercase());
     if username.chars().count() < MIN_USERNAME || !password.contains(&username) {
@@ -90,39 +90,38 @@ fn is_common(password: &str, username: &str) -> bool {
         || zxcvbn::zxcvbn(password, &[username, product, spoken, written]).guesses() <= FIRST_GUESSES
 }
 
-/// Something to compute.
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Computes argon2id hashes off the asynchronous threads, a few at a time. Each takes 19 MiB; who comes when
-/// all places and the queue are taken gets `RATE_LIMITED`. Cheap to clone.
+/// Computes argon2id hashes off the asynchronous threads, a few at a time. Each takes 19 MiB; when all threads and
+/// the queue are busy, further calls get `RATE_LIMITED`. Cheap to clone.
 ///
-/// The threads are its own: whatever else an allocator keeps for a thread, it keeps for these few.
+/// It uses dedicated threads, so that only these few retain the memory that an allocator keeps per thread.
 #[derive(Clone)]
 pub struct PasswordHasher {
     /// One permit per hash that runs or waits.
     room: Arc<Semaphore>,
     /// One permit per hash that runs.
     slots: Arc<Semaphore>,
-    /// To the threads, which end with the last sender.
+    /// Sender to the threads, which end with the last sender.
     jobs: SyncSender<Job>,
-    /// How many were computed.
+    /// Number of computed hashes.
     computed: Arc<AtomicU64>,
     random: Random,
 }
 
-/// What came out of a comparison.
+/// Result of a comparison.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// The password is another one, or there is none.
+    /// The password is wrong, or no hash is stored.
     Wrong,
-    /// It is the password.
+    /// The password is right.
     Right,
-    /// It is the password, hashed with weaker parameters than today's; here is a new hash.
+    /// The password is right, but hashed with weaker parameters than the current ones; contains a new hash.
     Outdated(Secret),
 }
 
 impl PasswordHasher {
-    /// A hasher that computes `at_once` hashes at the same time.
+    /// Creates a hasher that computes at most `at_once` hashes at a time.
     pub fn new(at_once: usize, random: Random) -> Self {
         let at_once = at_once.max(1);
         // Never full: a job is sent with a slot.
@@ -141,7 +140,7 @@ impl PasswordHasher {
         }
     }
 
-    /// The hash of a new password, as a PHC string.
+    /// Hashes a new password. Returns a PHC string.
     ///
     /// # Errors
     /// `RATE_LIMITED` when too many wait.
@@ -150,7 +149,7 @@ impl PasswordHasher {
         self.run(move || argon::hash(&password, &salt)).await?
     }
 
-    /// Compares a password with a stored hash. Without one it works as long and says [`Verdict::Wrong`].
+    /// Compares a password with a stored hash. Without a hash it takes as long and returns [`Verdict::Wrong`].
     ///
     /// # Errors
     /// `RATE_LIMITED` when too many wait.
@@ -159,13 +158,13 @@ impl PasswordHasher {
         self.run(move || verify_now(&password, stored.as_ref(), &salt)).await?
     }
 
-    /// How many passwords were hashed or compared so far, which is what a sign-in costs.
+    /// Returns the number of passwords that were hashed or compared so far, as a measure of the load of sign-ins.
     pub fn computed(&self) -> u64 {
         self.computed.load(Ordering::Relaxed)
     }
 
-    /// Runs a computation in a place of its own. The place is held until it ends, also when the caller has
-    /// gone away meanwhile.
+    /// Runs a computation with a slot. The slot is held until the computation ends, also when the caller is gone
+    /// before.
     async fn run<T: Send + 'static>(&self, compute: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let room = Arc::clone(&self.room).try_acquire_owned().map_err(|_| {
             Error::new(ErrorCode::RateLimited, "too many people sign in at the moment")
@@ -185,7 +184,7 @@ impl PasswordHasher {
     }
 }
 
-/// Does one job after the other. A panic drops its response, and the next job runs.
+/// Runs one job after another. A panic drops the job's response, and the next job runs.
 fn work(queue: &Mutex<Receiver<Job>>) {
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
     while let Ok(job) = next() {
@@ -201,7 +200,7 @@ impl fmt::Debug for PasswordHasher {
     }
 }
 
-/// Without a stored hash it works as long.
+/// Without a stored hash it takes as long.
 fn verify_now(password: &Secret, stored: Option<&Secret>, salt: &[u8]) -> Result<Verdict> {
     match stored {
         Some(stored) => argon::verify(password, stored, salt),

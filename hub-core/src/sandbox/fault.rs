@@ -1,18 +1,18 @@
-//! Why a run could not be made, or was lost: never the fault of the message or the plugin.
+//! Failures of the sandbox: a run could not be made, or was lost. Neither the message nor the plugin is the cause.
 
 use crate::error::{Error, ErrorCode};
 
-/// A run that did not come to an outcome. The message is not to be blamed: every one of these may be tried again.
+/// Failure of the sandbox instead of an outcome. The message is not the cause, and every one of them can be retried.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SandboxFault {
-    /// As many runs wait as may.
+    /// The queue of runs is full.
     #[error("too many plugin runs are waiting")]
     Busy,
     /// The worker was killed from outside, or could not start. A script that crashes its worker is an error of that
     /// script: [`ErrorKind::Crash`](super::ErrorKind::Crash).
     #[error("the plugin's process ended: {0}")]
     Crashed(String),
-    /// The system calls of workers cannot be filtered, and have to be.
+    /// The filter of system calls is required and cannot be installed.
     #[error(
         "plugins do not run: this system cannot filter their system calls; \
          sandbox_filter = \"optional\" runs them without the filter"

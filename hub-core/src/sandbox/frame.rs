@@ -1,4 +1,4 @@
-//! What hub and worker say to each other: frames of a length in four bytes, little-endian, and JSON.
+//! Protocol between hub and worker: frames of a length in four bytes, little-endian, and JSON.
 //!
 //! ```text
 //! hub ▶ worker   run, answer
@@ -8,8 +8,8 @@
 //! A worker makes the runs of one frame one after another, and reports them in one write. It may leave out the last ones:
 //! `ready` ends the frame.
 //!
-//! The hub believes a worker nothing: a frame that is too large, is no JSON, comes at the wrong time or breaks a cap
-//! is a crash of the worker.
+//! The hub does not trust a worker: a frame that is too large, is no JSON, arrives at the wrong time or breaks a cap
+//! counts as a crash of the worker.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -33,24 +33,24 @@ pub(super) const FRAME_TIME: Duration = Duration::from_millis(20);
 /// Bytes of outcomes after which a worker makes no further run of a frame: the hub reads them at once.
 pub(super) const FRAME_SIZE: usize = 256 << 10;
 
-/// From the hub to a worker.
+/// Messages from the hub to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ToWorker<'a> {
     /// Make a run of the source with each input, or compile it only, without inputs.
     Run {
-        /// Number of the first run; the next ones follow it. What comes back carries the number of its run.
+        /// Number of the first run; the next ones follow it. Responses carry the number of their run.
         id: u64,
         /// Hash of the source.
         hash: [u8; 32],
-        /// The source, unless this worker was given it before.
+        /// The source, unless it was sent to this worker before.
         source: Option<Cow<'a, str>>,
-        /// What the hook is called with.
+        /// Arguments of each run.
         inputs: Vec<Cow<'a, HookInput>>,
     },
     /// Find the undeclared names of a source.
     Names {
-        /// Number of the run, as which it counts.
+        /// Number under which the search counts as a run.
         id: u64,
         /// The source.
         source: Cow<'a, str>,
@@ -61,17 +61,17 @@ pub(super) enum ToWorker<'a> {
         id: u64,
         /// Number of the fetch.
         fetch: u32,
-        /// What came back.
+        /// The response, or the error for the plugin.
         answer: Result<FetchAnswer, String>,
     },
 }
 
-/// From a worker to the hub.
+/// Messages from a worker to the hub.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "one at a time is read and taken apart")]
 pub(super) enum FromWorker {
-    /// It waits for work: at its start, and after it cleaned up after the runs of a frame.
+    /// The worker is idle: after its start, and after it cleaned up after the runs of a frame.
     Ready {
         /// Whether system calls are filtered.
         filtered: bool,
@@ -82,24 +82,24 @@ pub(super) enum FromWorker {
         id: u64,
         /// Number of the fetch.
         fetch: u32,
-        /// What.
+        /// Request of the plugin.
         call: FetchCall,
     },
     /// The run is over.
     Done {
         /// Number of the run.
         id: u64,
-        /// What it came to.
+        /// Result of the run.
         outcome: HookOutcome,
     },
 }
 
-/// A frame that may not be.
+/// A frame that breaks the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(&'static str);
 
-/// A whole frame, ready to be written.
+/// Encodes a whole frame, ready to be written.
 pub(super) fn encode(message: &impl Serialize, max: usize) -> Result<Vec<u8>, Malformed> {
     let mut frame = vec![0; 4];
     serde_json::to_writer(&mut frame, message).map_err(|_| Malformed("a frame has no JSON"))?;
@@ -112,23 +112,23 @@ pub(super) fn encode(message: &impl Serialize, max: usize) -> Result<Vec<u8>, Ma
     Ok(frame)
 }
 
-/// The length that a frame's first four bytes tell.
+/// Decodes the length from a frame's first four bytes.
 pub(super) fn length(head: [u8; 4], max: usize) -> Result<usize, Malformed> {
     let length = usize::try_from(u32::from_le_bytes(head)).map_err(|_| Malformed("a frame is too large"))?;
     if length > max { Err(Malformed("a frame is too large")) } else { Ok(length) }
 }
 
-/// The message in a frame.
+/// Decodes the message of a frame.
 pub(super) fn decode<T: DeserializeOwned>(json: &[u8]) -> Result<T, Malformed> {
     serde_json::from_slice(json).map_err(|_| Malformed("a frame cannot be read"))
 }
 
 impl HookOutcome {
-    /// Reads the frame in which a worker reports how a run ended, without its length, and holds it to every cap of
-    /// the sandbox.
+    /// Decodes the frame in which a worker reports the outcome of a run, without its length, and checks it against
+    /// every cap of the sandbox.
     ///
     /// # Errors
-    /// [`Malformed`] when it is not one that a worker of ours would send.
+    /// [`Malformed`] when a worker of this program would not send it.
     pub fn decode(json: &[u8]) -> Result<Self, Malformed> {
         let FromWorker::Done { outcome, .. } = decode(json)? else {
             return Err(Malformed("a frame has no outcome"));
@@ -153,7 +153,7 @@ impl HookOutcome {
         })
     }
 
-    /// Bytes of what the hook left, without log and error, which are small.
+    /// Bytes of the hook's result, without log and error, which are small.
     pub(super) fn size(&self) -> usize {
         self.size_of_replies()
             + self.size_of_request()

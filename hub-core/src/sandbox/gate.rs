@@ -1,4 +1,4 @@
-//! What a plugin may fetch. The worker has no network: it asks, and the hub answers.
+//! Fetches of plugins. A worker has no network: it sends each fetch to the hub, which makes it.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -29,11 +29,11 @@ pub struct FetchAnswer {
     pub body: String,
 }
 
-/// Makes the fetches of one run, in the hub's process: it decides which hosts may be reached, and goes through the
-/// guarded client.
+/// Makes the fetches of one run, in the hub's process. It decides which hosts may be reached and uses the guarded
+/// client.
 #[async_trait]
 pub trait FetchGate: Send + Sync {
-    /// Makes one call within `left`, what is left of the run's time. It is dropped when the run ends first.
+    /// Makes one call within `left`, the time that the run has left. The future is dropped when the run ends first.
     ///
     /// # Errors
     /// A sentence for the plugin, in which its promise is rejected with a `TypeError`.

@@ -1,4 +1,4 @@
-//! One run of one hook: what goes in, and what comes out.
+//! One run of one hook: its input and its outcome.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -80,8 +80,8 @@ words! {
     }
 }
 
-/// Which of the two metadata blocks the plugin has. Both get `ctx.reply`, `ctx.skip`, `ctx.fetch` and globals of
-/// the same names.
+/// Metadata block of the plugin. Both dialects get `ctx.reply`, `ctx.skip`, `ctx.fetch` and globals of the same
+/// names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
@@ -92,7 +92,7 @@ pub enum Dialect {
     WebhookPlugin,
 }
 
-/// What a plugin may do. Using what is not granted throws in the plugin.
+/// Permissions of a plugin. The use of one that is not granted throws in the plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants {
     /// `reply()`.
@@ -110,7 +110,7 @@ impl Default for Grants {
     }
 }
 
-/// How long and how large a run may get.
+/// Limits of time and memory of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Wall time over everything: compiling, the hook, its promises and fetches, reading the result back. Waiting
@@ -134,23 +134,23 @@ impl Default for Limits {
     }
 }
 
-/// A run to be made.
+/// A run to make.
 #[derive(Debug, Clone)]
 pub struct HookRun {
-    /// Whose run it is, for fairness: the owner of the channel. Any text.
+    /// Key for fair queueing, any text; the owner of the channel.
     pub tenant: String,
     /// The plugin.
     pub source: Source,
-    /// What it is called with.
+    /// Arguments of the hook.
     pub input: HookInput,
 }
 
-/// What a hook is called with.
+/// Arguments of a hook, its permissions and its limits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct HookInput {
-    /// Which hook.
+    /// The hook to call.
     pub hook: Hook,
-    /// Which dialect.
+    /// Metadata block of the plugin.
     pub dialect: Dialect,
     /// `ctx.msg`, JSON; frozen in the plugin.
     pub msg: Box<RawValue>,
@@ -160,7 +160,7 @@ pub struct HookInput {
     pub response: Option<PluginResponse>,
     /// `ctx.state` as the earlier hook left it; `{}` for the plugin when absent.
     pub state: Option<Box<RawValue>>,
-    /// What it may do.
+    /// Permissions of the plugin.
     pub grants: Grants,
     /// Its limits.
     pub limits: Limits,
@@ -168,8 +168,8 @@ pub struct HookInput {
     pub only_load: bool,
     /// Seed of the randomness of `crypto`: the same seed gives the same values, so that a run can be repeated.
     pub seed: [u8; 32],
-    /// Whether [`HookOutcome::memory_bytes`] is read after every run. Reading it walks the whole heap, which costs more
-    /// than many a run; after an error it is read anyway.
+    /// Whether [`HookOutcome::memory_bytes`] is read after every run. Reading it walks the whole heap, which can cost
+    /// more than the run; after an error it is read anyway.
     pub measure: bool,
 }
 
@@ -191,7 +191,8 @@ impl HookInput {
         }
     }
 
-    /// Whether it may share a frame with other runs: what it does is in its outcome, so it can be made twice.
+    /// Whether it may share a frame with other runs: without fetches all its effects are in the outcome, so it can be
+    /// repeated.
     pub(super) fn may_run_together(&self) -> bool {
         !self.grants.fetch && !self.measure
     }
@@ -259,14 +260,14 @@ pub struct PluginResponse {
     pub body: Option<String>,
 }
 
-/// What a run came to. A hook that failed has an [`error`](Self::error), and what it did before it failed.
+/// Result of a run. A hook that failed has an [`error`](Self::error), and the effects it had before it failed.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct HookOutcome {
-    /// Whether the source defines the hook. Nothing happened when it does not.
+    /// Whether the source defines the hook. No hook was called if it does not.
     pub present: bool,
-    /// The hooks that the source defines; `None` when its top level did not come to an end.
+    /// The hooks that the source defines; `None` when its top level did not finish.
     pub hooks: Option<Hooks>,
-    /// The undeclared names of the source, if that was asked.
+    /// The undeclared names of the source, if the run searched for them.
     pub unknown_names: Vec<String>,
     /// The request as `onRequest` left it; `None` when it changed nothing, failed, or in `onResponse`.
     pub request: Option<PluginRequest>,
@@ -276,13 +277,13 @@ pub struct HookOutcome {
     pub skipped: bool,
     /// `ctx.state` as the hook left it; `None` when it set nothing.
     pub state: Option<Box<RawValue>>,
-    /// What it wrote with `console`.
+    /// Lines written with `console`.
     pub logs: Vec<LogLine>,
-    /// Why it failed.
+    /// Failure of the plugin.
     pub error: Option<ScriptError>,
     /// Wall time of the run, without the wait for a worker.
     pub duration: Duration,
-    /// How long the run waited for a worker.
+    /// Time that the run waited for a worker.
     #[serde(skip)]
     pub waited: Duration,
     /// Bytes of the JavaScript heap in use when the hook ended; the limit when that was reached. 0 when it was not
@@ -297,7 +298,7 @@ impl HookOutcome {
     }
 }
 
-/// Which hooks a source defines.
+/// Hooks that a source defines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hooks {
     /// `onRequest`.
@@ -343,7 +344,7 @@ pub enum Reply {
 /// A line of `console`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// Which function of `console`.
+    /// The called function of `console`.
     pub level: LogLevel,
     /// Time since the run began, in milliseconds.
     pub at_ms: u64,
@@ -396,7 +397,7 @@ impl ErrorKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{}: {message}", kind.as_str())]
 pub struct ScriptError {
-    /// How it failed.
+    /// Category of the failure.
     pub kind: ErrorKind,
     /// Name and message of the JavaScript error, or a sentence.
     pub message: String,
@@ -414,7 +415,7 @@ impl ScriptError {
         Self { kind, message: message.into(), line: None, column: None, stack: None }
     }
 
-    /// The worker process ended in the middle of the run.
+    /// Creates the error of a worker process that ended in the middle of the run.
     pub(super) fn crash(how: &str) -> Self {
         Self::new(ErrorKind::Crash, format!("the script crashed the JavaScript engine ({how})"))
     }

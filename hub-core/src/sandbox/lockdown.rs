@@ -1,9 +1,9 @@
-//! What a worker gives up before it reads its first job. The operator's hub may hold secrets, files and
+//! Restrictions that a worker applies before it reads its first job. The operator's hub may hold secrets, files and
 //! connections; a worker holds two pipes.
 
 use std::{fs::File, io, os::fd::AsFd as _};
 
-/// Memory of the process beyond what it starts with.
+/// Address space in bytes that a worker may use beyond its size at the start.
 #[cfg(target_os = "linux")]
 const MEMORY: u64 = 256 << 20;
 
@@ -14,11 +14,11 @@ pub(super) fn pipes() -> io::Result<(File, File)> {
     Ok((input.into(), output.into()))
 }
 
-/// The process's own account of its memory, opened while files can be, and the most it had taken then.
+/// `/proc/self/status`, opened while files can be, and the peak memory at that time in bytes.
 #[cfg(target_os = "linux")]
 static ACCOUNT: std::sync::OnceLock<(File, u64)> = std::sync::OnceLock::new();
 
-/// Bytes by which the process was ever larger than at its start; 0 where that is not known.
+/// Bytes by which the peak memory of the process exceeds its size at the start; 0 where it is not measured.
 pub(super) fn grown() -> u64 {
     #[cfg(target_os = "linux")]
     if let Some((account, start)) = ACCOUNT.get() {
@@ -37,7 +37,7 @@ fn peak(account: &File) -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
-/// Closes what was open in the hub without being marked as its own.
+/// Closes descriptors inherited from the hub that were not marked close-on-exec.
 pub(super) fn drop_descriptors() {
     #[cfg(target_os = "linux")]
     let folder = "/proc/self/fd";
@@ -49,13 +49,14 @@ pub(super) fn drop_descriptors() {
         .filter(|fd| *fd > 2)
         .collect();
     for descriptor in open {
-        // One of them was the listing's own and is closed already.
+        // The directory listing's own descriptor is among them and already closed.
         #[cfg(unix)]
         let _ = nix::unistd::close(descriptor);
     }
 }
 
-/// No core files, no files, few descriptors, little memory, no new rights, unreadable for others.
+/// Disables core files, file writes and new privileges, limits descriptors and memory, and makes the process
+/// unreadable for others.
 #[cfg(target_os = "linux")]
 pub(super) fn limit() -> io::Result<()> {
     use nix::sys::{
@@ -89,14 +90,15 @@ pub(super) fn limit() -> io::Result<()> {
     Ok(())
 }
 
-/// Forbids every system call but those that memory, threads, clocks and the two pipes need, to all threads of the
-/// process. `false` where the system cannot do that.
+/// Forbids all system calls but those for memory, threads, clocks and the two pipes, in all threads of the process.
+/// Returns `false` where the system does not support it.
 #[cfg(target_os = "linux")]
 pub(super) fn filter() -> bool {
     use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else { return false };
     let allowed = ALLOWED.iter().map(|call| (*call, Vec::new())).collect();
-    // Refused, not killed: the C library looks for a time zone and for settings of the machine, and does without.
+    // Calls fail with an error and do not kill: the C library looks for a time zone and machine settings, and works
+    // without.
     let refuse = SeccompAction::Errno(libc::EPERM.unsigned_abs());
     let filter = SeccompFilter::new(allowed, refuse, SeccompAction::Allow, arch);
     let program: Option<BpfProgram> = filter.ok().and_then(|filter| filter.try_into().ok());
@@ -133,7 +135,7 @@ const ALLOWED: &[i64] = &[
     libc::SYS_tgkill,
     libc::SYS_sched_yield,
     libc::SYS_restart_syscall,
-    // At the end of a thread.
+    // Called when a thread ends.
     libc::SYS_set_robust_list,
     libc::SYS_rseq,
 ];

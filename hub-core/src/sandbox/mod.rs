@@ -1,15 +1,15 @@
-//! Where plugins run: untrusted JavaScript, in processes that can be killed.
+//! Sandbox for plugins: untrusted JavaScript in processes that can be killed.
 //!
 //! A worker is the hub's own program started with [`WORKER_ARGUMENT`], without environment, files, network or
-//! descriptors. It makes one run at a time, each in a new engine: what goes in and what comes out is JSON. What a
-//! plugin may fetch is fetched by the hub, through a [`FetchGate`].
+//! descriptors. It makes one run at a time, each in a new engine. Input and output are JSON. The hub makes the
+//! fetches of a plugin, through a [`FetchGate`].
 //!
 //! Under load, runs of one tenant and source that fetch nothing are sent to a worker together, up to 16, and reported
-//! together; each still has a new engine. When one of them ends the worker, those without an outcome are made
-//! again, each alone: whose fault it was is seen then.
+//! together; each still has a new engine. When one of them ends the worker, the runs without an outcome are repeated,
+//! each alone, which shows the cause.
 //!
-//! A plugin is an ES module: strict code, no imports, and no way to make code from text, since the context it runs in
-//! has no compiler. Its bytecode is made in the worker, from the source, and never leaves it.
+//! A plugin is an ES module: strict code, no imports, and no code generation from text, because its context has no
+//! compiler. The worker compiles the bytecode from the source, and the bytecode never leaves it.
 //!
 //! On Linux a worker may make no system call but those for memory, threads, clocks and its pipes. Where this filter
 //! cannot be installed, on another system or under a strict container profile, a worker has limits and an empty
@@ -30,8 +30,8 @@
 //! | runs at a time | [`SandboxConfig::workers`] | they wait |
 //! | runs waiting | [`SandboxConfig::queue`], and a quarter of that per tenant | [`SandboxFault::Busy`] |
 //!
-//! What a plugin does wrong is an [`error`](HookOutcome::error) of the outcome, also when it crashes its worker. What goes wrong with the sandbox is a
-//! [`SandboxFault`], which can always be tried again.
+//! A failure of a plugin is the [`error`](HookOutcome::error) of its outcome, also when it crashes its worker. A
+//! failure of the sandbox is a [`SandboxFault`], after which a retry is always possible.
 
 mod engine;
 mod fault;
@@ -71,7 +71,7 @@ use crate::{
 /// The first argument of a program that is started as a worker.
 pub const WORKER_ARGUMENT: &str = "__sandbox";
 
-/// Which program the workers are.
+/// Program that is started as a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum WorkerProgram {
     /// None: no plugin can run.
@@ -89,18 +89,18 @@ pub enum WorkerProgram {
 /// Settings of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxConfig {
-    /// Which program the workers are.
+    /// Program that is started as a worker.
     pub worker: WorkerProgram,
     /// Whether plugins run where system calls cannot be filtered.
     pub filter: CallFilter,
-    /// Runs at a time; each worker is a process. They are started when they are needed.
+    /// Runs at a time; each worker is a process, started when it is needed.
     pub workers: usize,
-    /// Runs that may wait; one tenant has a quarter of the places.
+    /// Maximum number of waiting runs; one tenant may have a quarter of them.
     pub queue: usize,
 }
 
 impl Default for SandboxConfig {
-    /// No program; the filter is required; as many workers as processors, at least 2; 256 places.
+    /// No program, a required filter, as many workers as processors, at least 2, and a queue of 256 runs.
     fn default() -> Self {
         let workers = std::thread::available_parallelism().map_or(2, |count| count.get().max(2));
         Self { worker: WorkerProgram::None, filter: CallFilter::Required, workers, queue: 256 }
@@ -120,7 +120,7 @@ pub struct Sandbox {
     launcher: Arc<Launcher>,
     pool: Arc<Pool>,
     clock: Clock,
-    /// What starts spare workers.
+    /// Runs the starts of spare workers.
     tasks: Tasks,
 }
 
@@ -132,17 +132,17 @@ impl Sandbox {
         Self { launcher, pool: Pool::new(workers, queue), clock, tasks: Tasks::new() }
     }
 
-    /// Makes one run: waits for a worker, calls the hook, makes its fetches. What the plugin does wrong is in the
+    /// Makes one run: waits for a worker, calls the hook, makes its fetches. Failures of the plugin are in the
     /// outcome. Dropping the future kills the worker.
     ///
     /// # Errors
-    /// [`SandboxFault`]: no run was made, or nothing is known of it. It can be made again.
+    /// [`SandboxFault`]: no run was made, or its outcome is unknown. It can be repeated.
     pub async fn run(&self, run: HookRun, gate: &dyn FetchGate) -> Result<HookOutcome, SandboxFault> {
         let HookRun { tenant, source, input } = run;
         self.work(&tenant, &source, Task::Run(Arc::new(input)), gate).await
     }
 
-    /// Compiles a plugin without running it: `Ok(Some(…))` says where it is not JavaScript.
+    /// Compiles a plugin without running it. Returns the error if the source is not JavaScript.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -150,10 +150,10 @@ impl Sandbox {
         self.work(tenant, source, Task::Compile, &NoFetch).await.map(|outcome| outcome.error)
     }
 
-    /// Finds the names that a source uses although neither it nor the sandbox declares them, at most 64, sorted: using
-    /// one throws a `ReferenceError`, except within `typeof`. `ctx`, which only the published dialect has as a global,
-    /// and `eval` are not looked for. The search ends after two seconds with what it has found. Nothing for a source that is
-    /// not JavaScript.
+    /// Finds the names that a source uses although neither it nor the sandbox declares them, at most 64, sorted:
+    /// using one throws a `ReferenceError`, except within `typeof`. `ctx`, which only the published dialect has as a
+    /// global, and `eval` are excluded. The search ends after two seconds with the names found so far. Empty for a
+    /// source that is not JavaScript.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -161,7 +161,7 @@ impl Sandbox {
         self.work(tenant, source, Task::Names, &NoFetch).await.map(|outcome| outcome.unknown_names)
     }
 
-    /// Starts a worker to learn how plugins are confined, and ends it. The log has what an operator has to know.
+    /// Starts a worker to learn how plugins are confined, and ends it. The result is logged for the operator.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -177,12 +177,12 @@ impl Sandbox {
         self.launcher.confinement()
     }
 
-    /// Turns away who waits and ends the workers; those at work end after their run.
+    /// Rejects waiting runs and ends the idle workers. Busy workers end after their run.
     pub fn close(&self) {
         self.pool.close();
     }
 
-    /// Process ids of the workers that wait for work.
+    /// Process ids of idle workers.
     pub fn idle_workers(&self) -> Vec<u32> {
         self.pool.idle_workers()
     }
@@ -244,8 +244,8 @@ impl Sandbox {
         made
     }
 
-    /// Makes a run together with others that waited, which get their outcomes. Returns its own outcome, without which it has
-    /// to be made alone, and whether all ended by themselves.
+    /// Makes a run together with waiting ones and hands them their outcomes. Returns its own outcome, without which
+    /// it has to be made alone, and whether all runs ended by themselves.
     async fn run_together(
         &self,
         worker: &mut Worker,
@@ -263,12 +263,12 @@ impl Sandbox {
         (own, well)
     }
 
-    /// Starts a worker to replace a lost one, so that the next run need not wait for it.
+    /// Starts a worker to replace a lost one, so that the next run need not wait for the start.
     fn start_spare(&self) {
         let Some(start) = self.pool.spare() else { return };
         let (launcher, clock) = (Arc::clone(&self.launcher), self.clock.clone());
         self.tasks.spawn("spare plugin worker", async move {
-            // When it cannot be started, the next run finds out why.
+            // If the start fails, the next run reports the error.
             if let Ok(worker) = launcher.start(&clock).await {
                 start.done(worker);
             }
@@ -278,7 +278,7 @@ impl Sandbox {
     /// An idle worker that is ready, or a new one.
     async fn worker(&self, source: &Source) -> Result<Worker, SandboxFault> {
         while let Some(mut worker) = self.pool.idle(source) {
-            // One that died while it cleaned up is the last run's doing, not this one's.
+            // A worker that died while it cleaned up is a consequence of its last run, so this run takes another one.
             if worker.get_ready(&self.clock).await.is_ok() {
                 return Ok(worker);
             }
@@ -287,7 +287,6 @@ impl Sandbox {
     }
 }
 
-/// Work on a source.
 #[derive(Debug, Clone)]
 enum Task {
     Run(Arc<HookInput>),
@@ -305,8 +304,8 @@ impl Task {
     }
 }
 
-/// When a run has to be over. Real time, in the worker and in the hub: a plugin's loop does not wait for a clock
-/// that is moved by hand.
+/// Deadline of a run. It uses real time in the worker and in the hub: the loop of a plugin does not wait for a test
+/// clock.
 #[derive(Debug, Clone, Copy)]
 struct Deadline {
     watch: Stopwatch,

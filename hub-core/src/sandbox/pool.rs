@@ -1,4 +1,4 @@
-//! Who runs next: a bounded number of seats, taken in turns by the tenants who wait.
+//! Queue of runs. A bounded number of seats, which waiting tenants take in turns.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -17,12 +17,12 @@ use crate::time::Timestamp;
 #[cfg(test)]
 mod tests;
 
-/// Tenants whose standing is remembered.
+/// Maximum number of trusted tenants that are remembered.
 const MAX_TRUSTED: usize = 4_096;
-/// Most runs that are made together.
+/// Maximum number of runs that are made together.
 const MAX_TOGETHER: usize = 16;
 
-/// The seats, and the workers that wait for work.
+/// The seats and the idle workers.
 #[derive(Debug)]
 pub(super) struct Pool {
     seats: usize,
@@ -48,18 +48,18 @@ struct State {
     closed: bool,
 }
 
-/// What a run that waits is given.
+/// Result of waiting in the queue.
 #[derive(Debug)]
 pub(super) enum Turn {
-    /// The right to be made.
+    /// The right to run.
     Seat(Seat),
-    /// Its outcome: another run of the same source and tenant took it along, from this time.
+    /// Its outcome and the time it began: another run of the same source and tenant included it.
     Ran(Box<HookOutcome>, Timestamp),
-    /// Nothing: it was to be made together with others, and that failed. It waits again.
+    /// No outcome: the run was to be made together with others, which failed. It has to wait again.
     Alone,
 }
 
-/// A run that another one may take along.
+/// A waiting run that another run may include.
 #[derive(Debug, Clone)]
 pub(super) struct Offer {
     /// Hash of its source.
@@ -79,7 +79,7 @@ impl Waiting {
     }
 }
 
-/// Runs that are made together with another one. Those that get no outcome wait again.
+/// Waiting runs that are made together with another one. Runs without an outcome wait again.
 #[derive(Debug, Default)]
 pub(super) struct Joined(VecDeque<Waiting>);
 
@@ -92,11 +92,11 @@ impl Joined {
         self.0.iter().filter_map(|waiting| Some(&*waiting.offer.as_ref()?.input))
     }
 
-    /// Hands over the outcomes of the first ones, which began at this time.
+    /// Hands the outcomes to the first runs. All of them began at this time.
     pub(super) fn ran(mut self, outcomes: impl IntoIterator<Item = HookOutcome>, began: Timestamp) {
         for outcome in outcomes {
             let Some(first) = self.0.pop_front() else { return };
-            // Who gave up waiting needs no outcome.
+            // The receiver is gone when the caller stopped waiting.
             let _ = first.turn.send(Turn::Ran(Box::new(outcome), began));
         }
     }
@@ -110,7 +110,7 @@ impl Drop for Joined {
     }
 }
 
-/// The right to make runs at a time. Given back when dropped.
+/// The right to run on one worker at a time. Dropping it frees the seat.
 #[derive(Debug)]
 pub(super) struct Seat {
     pool: Arc<Pool>,
@@ -127,10 +127,10 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a seat, or until a run that has one takes this one along.
+    /// Waits for a seat, or until a run with a seat includes this one.
     ///
     /// # Errors
-    /// `Busy` when too many wait, of all or of this tenant; `Closed`.
+    /// `Busy` when too many runs wait, in total or of this tenant; `Closed`.
     pub(super) async fn turn(
         self: &Arc<Self>,
         tenant: &str,
@@ -154,8 +154,8 @@ impl Pool {
         given.await.map_err(|_| SandboxFault::Closed)
     }
 
-    /// Takes along waiting runs of a seat's tenant and of this source: as many as come to each seat, since what waits could
-    /// be made on the others too. None while the tenant is not trusted.
+    /// Takes waiting runs of the seat's tenant and this source, at most an equal share per seat, because the other
+    /// seats can make the rest. Takes none while the tenant is not trusted.
     pub(super) fn join(&self, seat: &Seat, source: &[u8; 32]) -> Joined {
         let mut state = self.lock();
         let Some(line) = state.waiting.get_mut(&seat.tenant).filter(|_| !seat.on_trial) else {
@@ -177,18 +177,18 @@ impl Pool {
         Joined(joined)
     }
 
-    /// An idle worker for a source: the one that was last at work, whose memory is warm.
+    /// Takes an idle worker for a source: the one used last, whose memory is warm.
     pub(super) fn idle(&self, source: &Source) -> Option<Worker> {
         let mut state = self.lock();
         let at = state.idle.iter().rposition(|worker| worker.suits(source));
-        // A worker that no run can use is replaced.
+        // Without a match, one idle worker is dropped to make room for a new one.
         at.map(|at| state.idle.remove(at)).or_else(|| {
             state.idle.pop();
             None
         })
     }
 
-    /// Keeps a worker for the next run, unless it is of no more use; says whether it did.
+    /// Keeps a worker for the next run if it can be used again. Returns whether it was kept.
     pub(super) fn keep(&self, worker: Worker) -> bool {
         let mut state = self.lock();
         let keeps = !state.closed && worker.is_sound() && state.idle.len() < self.seats;
@@ -198,7 +198,7 @@ impl Pool {
         keeps
     }
 
-    /// The right to start a worker in advance; `None` while there is one, or one is being started.
+    /// Reserves the start of a spare worker. `None` while a worker is idle or another spare one is starting.
     pub(super) fn spare(self: &Arc<Self>) -> Option<Spare> {
         let mut state = self.lock();
         if state.closed || state.starting || !state.idle.is_empty() {
@@ -212,7 +212,7 @@ impl Pool {
         self.lock().idle.iter().filter_map(Worker::id).collect()
     }
 
-    /// Turns away who waits and ends the idle workers; the others end after their run.
+    /// Rejects waiting runs and ends the idle workers. The other workers end after their run.
     pub(super) fn close(&self) {
         let mut state = self.lock();
         state.closed = true;
@@ -222,10 +222,10 @@ impl Pool {
         state.waiting_in_all = 0;
     }
 
-    /// Gives free seats to those who wait.
+    /// Hands free seats to waiting runs.
     fn give(self: &Arc<Self>) {
         loop {
-            // An untaken seat releases itself, which must not happen under the lock.
+            // A seat whose receiver is gone is dropped here and locks the state again, so the lock must be free.
             let _refused = {
                 let mut state = self.lock();
                 let Some((tenant, waiting)) = state.next(self.seats) else { return };
@@ -236,11 +236,10 @@ impl Pool {
     }
 }
 
-/// A spare worker that is being started.
 pub(super) struct Spare(Arc<Pool>);
 
 impl Spare {
-    /// It is there.
+    /// Adds the started worker to the idle ones.
     pub(super) fn done(self, worker: Worker) {
         self.0.keep(worker);
     }
@@ -276,7 +275,7 @@ impl State {
         receiver
     }
 
-    /// The next tenant in turn who may run now.
+    /// Removes and returns the first waiting run of the next tenant that may run now.
     fn next(&mut self, seats: usize) -> Option<(String, Waiting)> {
         let at = self.turns.iter().position(|tenant| self.admits(tenant, seats))?;
         let tenant = self.turns.remove(at)?;
@@ -293,7 +292,7 @@ impl State {
 }
 
 impl Seat {
-    /// Notes whether the tenant's run ended in time and left its worker sound.
+    /// Records whether the tenant's run ended in time and left its worker usable.
     pub(super) fn judge(&self, well: bool) {
         let mut state = self.pool.lock();
         if !well {

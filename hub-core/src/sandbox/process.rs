@@ -1,4 +1,4 @@
-//! A worker, as the hub sees it.
+//! The hub's side of a worker process.
 
 use std::{borrow::Cow, collections::HashSet, io, process::ExitStatus, time::Duration};
 
@@ -18,42 +18,41 @@ use super::{
 };
 use crate::time::Clock;
 
-/// How long after the deadline a worker is killed that did not end by itself.
+/// Time after the deadline at which a worker that did not end by itself is killed.
 const GRACE: Duration = Duration::from_millis(200);
-/// How long a worker may take to start, or to clean up after a run.
+/// Time limit for a worker to start, or to clean up after a run.
 const READY: Duration = Duration::from_secs(10);
-/// How long a worker that closed its pipe may take to end.
+/// Time limit for a worker to exit after it closed its pipe.
 const EXIT_TIMEOUT: Duration = Duration::from_millis(100);
 /// Runs after which a worker is replaced.
 const MAX_RUNS: u32 = 1_000;
 /// Sources after which a worker is replaced: it keeps what it compiled.
 const MAX_SOURCES: usize = 64;
-/// Signals that an operator sends, or a system that is short of memory: HUP, INT, QUIT, KILL, TERM. A process does not
-/// get them by what it does itself.
+/// Signals from outside: HUP, INT, QUIT, KILL and TERM are sent by an operator or by a system short of memory. A
+/// process does not cause them itself.
 #[cfg(unix)]
 const SENT: [i32; 5] = [1, 2, 3, 9, 15];
-/// What is read of a dead worker's complaint.
+/// Bytes read of a dead worker's standard error.
 const MAX_COMPLAINT: u64 = 2 * 1024;
 
-/// A process that is there for one run after another. Dropped, it is killed.
+/// A worker process that makes one run after another. Dropping it kills the process.
 #[derive(Debug)]
 pub(super) struct Worker {
     child: Child,
     input: ChildStdin,
     output: Frames<ChildStdout>,
-    /// Sources it was given.
+    /// Hashes of the sources sent to it.
     known: HashSet<[u8; 32]>,
     runs: u32,
     /// Whether its system calls are filtered.
     filtered: bool,
-    /// Whether it waits for work.
+    /// Whether it is idle and accepts a job.
     ready: bool,
     /// Whether it may be used again.
     sound: bool,
 }
 
 impl Worker {
-    /// Starts one.
     pub(super) async fn start(mut command: Command, clock: &Clock) -> Result<Self, SandboxFault> {
         let unavailable = |error: io::Error| SandboxFault::Unavailable(error.to_string());
         let mut child = command.spawn().map_err(unavailable)?;
@@ -67,7 +66,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// Whether it can make a run of this source, after the last one.
+    /// Whether it can make another run of this source.
     pub(super) fn suits(&self, source: &Source) -> bool {
         self.sound
             && self.runs < MAX_RUNS
@@ -89,7 +88,7 @@ impl Worker {
         self.sound
     }
 
-    /// Waits until it has started, or cleaned up after its last run.
+    /// Waits until the worker has started or has cleaned up after its last run.
     pub(super) async fn get_ready(&mut self, clock: &Clock) -> Result<(), SandboxFault> {
         if self.ready {
             return Ok(());
@@ -105,7 +104,6 @@ impl Worker {
         }
     }
 
-    /// Does one task.
     pub(super) async fn run(
         &mut self,
         source: &Source,
@@ -143,8 +141,8 @@ impl Worker {
         }
     }
 
-    /// Makes runs that fetch nothing, in one frame. Returns the outcomes of the first ones: the others were not made, or one
-    /// of them ended the worker.
+    /// Makes runs that fetch nothing, in one frame. Returns the outcomes of the first ones: the others were not made,
+    /// or one of them ended the worker.
     pub(super) async fn run_together(
         &mut self,
         source: &Source,
@@ -165,7 +163,7 @@ impl Worker {
         outcomes
     }
 
-    /// The frame of a search for names, which counts as a run.
+    /// Encodes a search for names as a frame. The search counts as a run.
     fn search(&mut self, source: &Source) -> Result<Job, Malformed> {
         self.runs = self.runs.saturating_add(1);
         let first = u64::from(self.runs);
@@ -173,7 +171,7 @@ impl Worker {
         Ok(Job { first, runs: 1, frame: frame::encode(&frame, MAX_TO_WORKER)? })
     }
 
-    /// The frame of runs, which count as made.
+    /// Encodes runs as a frame and counts them as made.
     fn job(&mut self, source: &Source, inputs: &[&HookInput]) -> Result<Job, Malformed> {
         let first = u64::from(self.runs) + 1;
         let runs = inputs.len().max(1);
@@ -200,7 +198,7 @@ impl Worker {
         deadline: Deadline,
         outcomes: &mut Vec<HookOutcome>,
     ) -> Result<(), String> {
-        // Until it has answered, also when the caller gives up in the middle.
+        // Unset until the worker has responded, also when the future is dropped before.
         self.ready = false;
         self.sound = false;
         let mut to_write = BytesMut::from(&*job.frame);
@@ -212,7 +210,7 @@ impl Worker {
                     FromWorker::Done { id, outcome } if id == job.first + outcomes.len() as u64 => {
                         outcome.check().map_err(|malformed| malformed.to_string())?;
                         let kind = outcome.error.as_ref().map(|error| error.kind);
-                        // Then it ends by itself.
+                        // The worker then ends by itself.
                         let is_broken = matches!(kind, Some(ErrorKind::Timeout | ErrorKind::Memory));
                         outcomes.push(outcome);
                         if is_broken || outcomes.len() == job.runs {
@@ -220,7 +218,7 @@ impl Worker {
                             return Ok(());
                         }
                     }
-                    // It made no more runs.
+                    // The worker makes no more runs of this frame.
                     FromWorker::Ready { .. } if !outcomes.is_empty() => {
                         (self.ready, self.sound) = (true, true);
                         return Ok(());
@@ -231,7 +229,7 @@ impl Worker {
                     }
                     _ => return Err("it sent a frame that was not due".to_owned()),
                 },
-                // Both ways at once, or the two would wait for each other with full pipes.
+                // Read and write at the same time: with full pipes each side would wait for the other.
                 written = self.input.write_buf(&mut to_write), if !to_write.is_empty() => {
                     written.map_err(|error| error.to_string())?;
                 }
@@ -244,10 +242,10 @@ impl Worker {
         }
     }
 
-    /// Sees to it that the process is gone, and says how it ended.
+    /// Ends the process if it still runs, and returns how it ended.
     async fn terminate(&mut self, reason: &str, clock: &Clock) -> Termination {
         self.sound = false;
-        // It may just be ending by itself, which says more than our signal would.
+        // Wait first: an exit code of its own says more than the signal that kills it.
         let status = if let Some(status) = clock.timeout(EXIT_TIMEOUT, self.child.wait()).await {
             status.ok()
         } else {
@@ -268,33 +266,31 @@ impl Worker {
     }
 }
 
-/// Runs that a worker is to make.
 struct Job {
     /// Number of the first one.
     first: u64,
-    /// How many; one when the source is only compiled.
+    /// Number of runs; 1 when the source is only compiled.
     runs: usize,
     frame: Vec<u8>,
 }
 
-/// A worker that is gone.
 struct Termination {
     ended: Ended,
     fault: SandboxFault,
 }
 
-/// How a worker ended.
 enum Ended {
-    /// By its own clock.
+    /// Ended by its own watchdog.
     TimedOut,
-    /// By what the script did to the engine; how.
+    /// Ended by what the script did to the engine, with the reason.
     Crashed(String),
-    /// By a signal from another process.
+    /// Ended by a signal from another process.
     Killed,
 }
 
 impl Ended {
-    /// A worker that still runs after it closed its pipe or broke the protocol has no status; our signal ended it.
+    /// Classifies an exit. No `status` means that the worker still ran after it closed its pipe or broke the protocol
+    /// and was killed by the hub.
     fn of(status: Option<ExitStatus>, reason: &str) -> Self {
         let Some(status) = status else { return Self::Crashed(reason.to_owned()) };
         if status.code() == Some(TIMED_OUT) {
@@ -308,12 +304,11 @@ impl Ended {
     }
 }
 
-/// A run without an outcome.
 fn failed(deadline: Deadline, error: ScriptError) -> HookOutcome {
     HookOutcome { error: Some(error), duration: deadline.elapsed(), ..HookOutcome::default() }
 }
 
-/// Frames as they arrive. What was read of one is kept when the reading is given up.
+/// Reads frames. A frame read in part stays in the buffer when the read is cancelled.
 #[derive(Debug)]
 struct Frames<R> {
     source: R,

@@ -178,7 +178,7 @@ impl Reader<'_> {
         self.skip_while(char::is_alphabetic);
     }
 
-    /// Whether what comes next begins an expression, so that a slash does not divide.
+    /// Whether an expression begins next, so that a slash does not divide.
     fn is_expression_due(&self) -> bool {
         self.found.last().is_none_or(|last| match last.text {
             "" | ")" | "]" | "}" => false,
@@ -191,7 +191,7 @@ fn is_name_start(c: char) -> bool {
     c.is_alphabetic() || matches!(c, '_' | '$')
 }
 
-/// Where a source imports a module, which no plugin can: the first static `import`.
+/// Finds the first static `import`, which no plugin may use.
 pub(super) fn static_import<'t, 's>(tokens: &'t [Token<'s>]) -> Option<&'t Token<'s>> {
     let follows = |at: usize| tokens.get(at + 1).map_or("", |token| token.text);
     let at = (0..tokens.len()).find(|at| {

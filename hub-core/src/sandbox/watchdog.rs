@@ -1,4 +1,4 @@
-//! Ends the worker when a run takes longer than it may and the engine did not notice.
+//! Watchdog of a worker. It ends the process when a run exceeds its deadline and the engine did not stop.
 
 use std::{
     io, process,
@@ -16,17 +16,18 @@ use super::{
 };
 use crate::time::Stopwatch;
 
-/// How long after the deadline the process ends: time for the engine to be interrupted and say where.
+/// Time after the deadline at which the process ends. Within it the engine can be interrupted and report its
+/// position.
 const GRACE: Duration = Duration::from_millis(50);
-/// Exit code after that.
+/// Exit code of a worker that exceeded it.
 pub(super) const TIMED_OUT: i32 = 75;
 
-/// The thread that watches, as the other one uses it.
+/// Handle of the engine's thread to the watchdog thread.
 #[derive(Clone)]
 pub(super) struct Watchdog(Arc<Shared>);
 
 struct Shared {
-    /// The thread's own time.
+    /// Time since the watchdog started.
     watch: Stopwatch,
     state: Mutex<State>,
     changed: Condvar,
@@ -35,11 +36,10 @@ struct Shared {
 #[derive(Default)]
 struct State {
     run: Option<Run>,
-    /// When the thread looks by itself; it is not woken for what is due later, nor when a run ends.
+    /// Time of the thread's next check. It is not woken for later deadlines, nor when a run ends.
     looks_at: Option<Duration>,
 }
 
-/// The run that is being made.
 struct Run {
     id: u64,
     deadline: Deadline,
@@ -62,7 +62,7 @@ impl Watchdog {
         Ok(Self(shared))
     }
 
-    /// A run begins.
+    /// Starts to watch a run.
     pub(super) fn arm(&self, id: u64, deadline: Deadline, output: Output) {
         let run = Run { id, deadline, output };
         let due = self.0.watch.elapsed() + run.left();
@@ -73,7 +73,8 @@ impl Watchdog {
         }
     }
 
-    /// The run is over. Never returns when it was over too late.
+    /// Stops watching. Never returns once the watchdog ends the process for a run that is too late, because it holds
+    /// the lock.
     pub(super) fn disarm(&self) {
         self.0.lock().run = None;
     }
@@ -94,7 +95,7 @@ impl Shared {
             };
             let left = run.left();
             if left.is_zero() {
-                // The lock stays held, so that the other thread reports nothing any more.
+                // The lock stays held, so that the other thread cannot report anything.
                 report(run, pipe);
                 process::exit(TIMED_OUT);
             }

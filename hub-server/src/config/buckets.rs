@@ -1,4 +1,4 @@
-//! Buckets of a service that speaks the S3 protocol: for files, and for backups.
+//! Buckets of an S3-compatible service, for files and for backups.
 
 use std::num::NonZeroUsize;
 
@@ -14,7 +14,7 @@ use url::Url;
 
 use super::{Config, Reader, Warning};
 
-/// The service, and who the hub is there.
+/// The S3 service and the hub's credentials.
 #[derive(Debug, Clone)]
 pub struct S3Service {
     endpoint: Option<Url>,
@@ -35,7 +35,7 @@ impl S3Service {
         }
     }
 
-    /// The bucket of an address like `s3://bucket/prefix`.
+    /// Parses an address like `s3://bucket/prefix`.
     ///
     /// # Errors
     /// Half a sentence that follows the address.
@@ -58,7 +58,7 @@ impl S3Service {
         })
     }
 
-    /// Storage of files: a folder, or a bucket.
+    /// Parses the storage of files: a folder, or a bucket.
     pub(super) fn media(&self, text: &str) -> Result<MediaConfig, String> {
         let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "file" | "s3"));
         let url = url.ok_or("must start with file:// or s3://")?;
@@ -69,7 +69,7 @@ impl S3Service {
         data_dir::path(&folder.display().to_string()).map(MediaConfig::Folder)
     }
 
-    /// Where backups lie: a folder, or a bucket when it is an address of one.
+    /// Parses the storage of backups: a folder, or the address of a bucket.
     ///
     /// # Errors
     /// Half a sentence that follows the text.
@@ -82,10 +82,10 @@ impl S3Service {
     }
 }
 
-/// Nightly backups, as they are set.
+/// Settings of nightly backups.
 #[derive(Debug, Clone)]
 pub struct BackupSettings {
-    /// Where they lie.
+    /// Storage of the backups.
     pub target: BackupTarget,
     at: TimeOfDay,
     keep: NonZeroUsize,
@@ -93,7 +93,7 @@ pub struct BackupSettings {
 }
 
 impl BackupSettings {
-    /// `None` unless a place for them is set.
+    /// Reads the settings. `None` unless a storage is set.
     pub(super) fn read(reader: &mut Reader, service: &S3Service, store: &StoreConfig) -> Option<Self> {
         let target = reader.optional("backup_to", |text| service.target(text));
         let at = reader.number("backup_at", "a time in UTC, like 03:00");
@@ -116,7 +116,7 @@ impl BackupSettings {
 }
 
 impl Config {
-    /// The backups that are made each night, when they are wanted.
+    /// Returns the nightly backups, if enabled.
     pub fn nightly(&self) -> Option<Nightly> {
         let BackupSettings { target, at, keep, passphrase } = self.backup.clone()?;
         Some(Nightly { home: self.home(), target, at, keep, passphrase })

@@ -47,15 +47,15 @@ use values::{
 };
 pub use warnings::{Warning, is_this_machine};
 
-/// The file that `config init` writes: every setting with its default, commented out. It is the manual.
+/// The file that `config init` writes, which is also the manual: every setting with its default, commented out.
 pub const DEFAULT_FILE: &str = include_str!("default.toml");
 
-/// Which chat networks the hub offers.
+/// Chat networks of the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Networks {
     /// The simulator.
     pub sim: bool,
-    /// The real one.
+    /// The real network.
     pub ilink: bool,
 }
 
@@ -73,7 +73,7 @@ pub enum LogFormat {
 pub struct Config {
     /// Addresses to listen on.
     pub listen: Vec<SocketAddr>,
-    /// Whether the addresses were configured; a default IPv6 loopback may be missing on the machine.
+    /// Whether `listen` is the default. Its IPv6 loopback address may be missing on the machine.
     pub listen_is_default: bool,
     /// URL of the hub; derived from the address if absent.
     pub public_url: Option<Url>,
@@ -91,7 +91,7 @@ pub struct Config {
     pub networks: Networks,
     /// Base URL for logins to the real chat network.
     pub ilink_base_url: Option<Url>,
-    /// Its CDN.
+    /// Base URL of its CDN.
     pub ilink_cdn_url: Option<Url>,
     /// Maximum characters of one part of a long text.
     pub text_part_chars: usize,
@@ -113,11 +113,11 @@ pub struct Config {
     pub sandbox: SandboxConfig,
     /// The first administrator.
     pub admin: Option<(String, Secret)>,
-    /// The key from a setting; absent means: the file in the data folder.
+    /// The key from a setting. When absent, the file in the data folder is used.
     pub secret_key: Option<Secret>,
     /// Log filter.
     pub log: String,
-    /// Format of the log; absent: text at a terminal, otherwise JSON.
+    /// Format of the log. When absent, text at a terminal and otherwise JSON.
     pub log_format: Option<LogFormat>,
     /// Whether to seed the demo.
     pub demo: bool,
@@ -141,13 +141,13 @@ pub struct Config {
     pub development: bool,
     /// The configuration file that was read.
     pub file: Option<PathBuf>,
-    /// Every setting with its value as text, secrets masked, and where it came from.
+    /// Every setting with its value as text, secrets masked, and its origin.
     pub effective: Vec<(&'static str, String, Origin)>,
     /// Settings that are accepted and probably mistakes.
     pub warnings: Vec<Warning>,
 }
 
-/// Everything that is wrong with a configuration.
+/// All problems of a configuration.
 #[derive(Debug)]
 pub struct Problems {
     /// One line each.
@@ -163,13 +163,13 @@ impl fmt::Display for Problems {
     }
 }
 
-/// Minimum length of `metrics_token` in bytes: it is the only protection of the page.
+/// Minimum length of `metrics_token` in bytes: the token is the only protection of the page.
 const MIN_TOKEN: usize = 16;
 
 /// Reads typed values from the given texts. It collects problems and the effective settings.
 ///
-/// Own code and not a crate for layered configuration: those stop at the first invalid value and do not know the line
-/// of a key, while every problem is reported at once here, with its origin.
+/// It is not built on a crate for layered configuration: those stop at the first invalid value and do not know the
+/// line of a key, while here every problem is reported at once, with its origin.
 struct Reader {
     given: Given,
     /// From `default.toml`; the defaults that depend on other settings are added.
@@ -179,7 +179,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// A setting as text, empty if there is neither a value nor a default.
+    /// Returns a setting as text, empty if there is neither a value nor a default.
     fn text(&mut self, name: &'static str) -> String {
         let origin = self.origin(name);
         let text = match self.given.values.get(name) {
@@ -204,7 +204,7 @@ impl Reader {
         self.findings.problem(format!("{origin}: {reason}"));
     }
 
-    /// A setting that may be absent. A value that `read` rejects is a problem, and counts as absent.
+    /// Parses an optional setting. A value that `read` rejects is a problem, and counts as absent.
     fn optional<T>(&mut self, name: &'static str, read: impl Fn(&str) -> Result<T, String>) -> Option<T> {
         let text = self.text(name);
         if text.is_empty() {
@@ -213,7 +213,7 @@ impl Reader {
         read(&text).map_err(|reason| self.problem(name, format!("{:?} {reason}", shown(name, &text)))).ok()
     }
 
-    /// A setting that has a default, which also takes the place of a rejected value.
+    /// Parses a setting with a default, which also replaces a rejected value.
     fn value<T>(&mut self, name: &'static str, read: impl Fn(&str) -> Result<T, String>) -> T {
         let value = self.optional(name, &read);
         value.unwrap_or_else(|| read(&self.defaults[name]).expect("the defaults are valid"))
@@ -240,7 +240,7 @@ impl Reader {
     }
 }
 
-/// A given value as it may be shown.
+/// Returns a given value as it may be displayed.
 fn shown(name: &str, text: &str) -> String {
     let is_secret = SETTINGS.iter().any(|setting| setting.name == name && setting.secret);
     if is_secret { MASK.to_owned() } else { mask_url(text) }

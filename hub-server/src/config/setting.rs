@@ -1,20 +1,20 @@
-//! The table of settings: one row each, from which flags, variables, keys of the file and help are made.
+//! The table of settings. Flags, variables, keys of the file and help are derived from its rows.
 
 use std::fmt;
 
-/// One setting. Its name is the key in `hub.toml`; the flag and the variable are the same in their spelling.
+/// A setting. Its name is the key in `hub.toml`, from which flag and variable are derived.
 #[derive(Debug)]
 pub struct Setting {
     /// Key in `hub.toml`, for example `data_dir`.
     pub name: &'static str,
-    /// How the value looks in help.
+    /// Placeholder of the value in help.
     pub value: &'static str,
     /// One line for help and for the reader of `config check`.
     pub help: &'static str,
-    /// A secret has no flag and is masked.
+    /// Whether the value is secret: it has no flag and is masked.
     pub secret: bool,
-    /// Whether it may stand in a file of its own (`…_FILE`) or in a systemd credential of its name: secrets, and what
-    /// may hold one.
+    /// Whether the value may be in a separate file (`…_FILE`) or in a systemd credential of its name: secrets, and
+    /// values that may contain one.
     pub in_file: bool,
 }
 
@@ -38,7 +38,7 @@ const fn secret(name: &'static str, value: &'static str, help: &'static str) -> 
     Setting { name, value, help, secret: true, in_file: true }
 }
 
-/// Has a flag although it may hold a secret.
+/// A setting with a flag although it may contain a secret.
 const fn fileable(name: &'static str, value: &'static str, help: &'static str) -> Setting {
     Setting { name, value, help, secret: false, in_file: true }
 }
@@ -52,7 +52,7 @@ pub const SETTINGS: &[Setting] = &[
         "URL at which users reach the hub, with a path if a proxy strips one; https ends development mode",
     ),
     plain("data_dir", "DIR", "Directory of the database and the key"),
-    // `hub-server --database-url` is part of the interface; a URL with a password belongs into a file.
+    // The flag `--database-url` is part of the interface; a URL with a password belongs in a file.
     fileable("database_url", "URL", "postgres://… or sqlite://PATH; default: a file in the data directory"),
     plain(
         "media_url",
@@ -185,7 +185,7 @@ pub const SETTINGS: &[Setting] = &[
     plain("rate_bad_credentials", "PER_MINUTE", "Unknown credentials per minute and address"),
 ];
 
-/// Where a value came from.
+/// Origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// A flag, for example `--listen`.
@@ -194,7 +194,7 @@ pub enum Origin {
     Variable(String),
     /// A systemd credential, for example `secret_key`.
     Credential(&'static str),
-    /// A key of the configuration file, and the line it is in.
+    /// A key of the configuration file, and its line.
     File(String, usize),
     /// A key file or variable that is the operating system's, or nothing at all.
     Default,

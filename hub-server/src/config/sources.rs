@@ -1,5 +1,5 @@
-//! Flags, environment, systemd credentials and file, put on top of each other. What is wrong with the sources
-//! themselves (unknown names, values of the wrong kind, unreadable secret files) is found here.
+//! Merges flags, environment, systemd credentials and file. Problems of the sources themselves (unknown names, values
+//! of the wrong type, unreadable secret files) are reported here.
 
 use std::{
     collections::BTreeMap,
@@ -15,7 +15,7 @@ use super::{
     warnings::Warning,
 };
 
-/// What the process was started with. An empty value counts as not set.
+/// Sources of the settings, as the process was started with them. An empty value counts as not set.
 #[derive(Debug, Default, Clone)]
 pub struct Sources {
     /// Flags by setting name.
@@ -33,7 +33,7 @@ pub struct Found {
     pub origin: Origin,
 }
 
-/// The settings that were given, the highest source of each.
+/// The given settings, each from the source with the highest priority.
 #[derive(Debug, Default)]
 pub struct Given {
     pub values: BTreeMap<&'static str, Found>,
@@ -41,12 +41,12 @@ pub struct Given {
     pub file: Option<PathBuf>,
 }
 
-/// What is wrong, and what may be.
+/// Problems and warnings.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// The hub does not start with these.
+    /// Problems that keep the hub from starting.
     pub problems: Vec<String>,
-    /// It starts, but they are probably mistakes.
+    /// Probable mistakes that do not.
     pub warnings: Vec<Warning>,
 }
 
@@ -55,21 +55,20 @@ impl Findings {
         self.problems.push(text.into());
     }
 
-    /// A name that is no setting, or a source that cannot be read.
+    /// Reports a name that is not a setting, or a source that cannot be read.
     fn unknown(&mut self, text: impl Into<String>) {
         self.warnings.push(Warning::new("env.unknown", text));
     }
 }
 
-/// Variables that are not settings.
-/// The last are the command line's own.
+/// Variables that are not settings. The last four are variables of the command line.
 const OTHER_VARIABLES: [&str; 6] =
     ["HUB_CONFIG", "HUB_UPDATE_OPENAPI", "HUB_SERVER", "HUB_TOKEN", "HUB_PROFILE", "HUB_WEBHOOK_SECRET"];
 
-/// Where systemd puts the credentials of a service (`LoadCredential=`).
+/// Variable with the directory of a service's systemd credentials (`LoadCredential=`).
 const CREDENTIALS: &str = "CREDENTIALS_DIRECTORY";
 
-/// Looks at all sources: flag before environment before credential before file.
+/// Reads all sources, by priority: flag, environment, credential, file.
 pub fn gather(sources: &Sources, findings: &mut Findings) -> Given {
     let env: BTreeMap<&str, &str> = sources
         .env
@@ -111,7 +110,7 @@ pub fn gather(sources: &Sources, findings: &mut Findings) -> Given {
 }
 
 fn check_names<'e>(present: impl Iterator<Item = &'e str>, findings: &mut Findings) {
-    // Compared without the common prefix, which would make everything look alike.
+    // Compare without the common prefix, which would make all names similar.
     let other = OTHER_VARIABLES.map(|name| name.replacen("HUB_", "", 1));
     let known: Vec<String> = names_in_file().map(|name| name.to_uppercase()).chain(other).collect();
     for name in present {
@@ -123,7 +122,7 @@ fn check_names<'e>(present: impl Iterator<Item = &'e str>, findings: &mut Findin
     }
 }
 
-/// The keys of the configuration file: every setting, and `…_file` of those that may be in a file of their own.
+/// Returns the keys of the configuration file: every setting, and `…_file` of those that may be in a separate file.
 fn names_in_file() -> impl Iterator<Item = String> {
     SETTINGS.iter().flat_map(|setting| {
         let file = setting.in_file.then(|| format!("{}_file", setting.name));
@@ -131,12 +130,12 @@ fn names_in_file() -> impl Iterator<Item = String> {
     })
 }
 
-/// The credentials of the service that are settings, with their files. Others are reported.
+/// Returns the credentials of the service that are settings, with their files. Others are reported.
 fn list_credentials(env: &BTreeMap<String, String>, findings: &mut Findings) -> BTreeMap<String, PathBuf> {
     let Some(folder) = env.get(CREDENTIALS).filter(|path| !path.is_empty()) else { return BTreeMap::new() };
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
-        // It may be the one of another service, which this process was started from.
+        // The directory may be that of another service, which started this process.
         Err(error) => {
             findings.unknown(format!("{CREDENTIALS}: {folder}: {error}"));
             return BTreeMap::new();
@@ -159,8 +158,8 @@ fn list_credentials(env: &BTreeMap<String, String>, findings: &mut Findings) -> 
     files
 }
 
-/// The content of a credential. It is readable by this service only, whatever its mode bits are: systemd gives the
-/// user of the service access by an ACL, which the bits show as access of the group.
+/// Reads a credential regardless of its mode bits. Only this service can read it: systemd grants access to the user
+/// of the service by an ACL, which the bits show as access of the group.
 fn credential(setting: &Setting, path: &Path, findings: &mut Findings) -> Option<Found> {
     let origin = Origin::Credential(setting.name);
     match read_text(path) {
@@ -172,7 +171,8 @@ fn credential(setting: &Setting, path: &Path, findings: &mut Findings) -> Option
     }
 }
 
-/// A value under a name, or where the setting allows it the content of the file that `name` + `suffix` names.
+/// Returns the value of a name, or where the setting allows it the content of the file that `name` + `suffix`
+/// specifies.
 fn direct_or_file(
     setting: &Setting,
     name: &str,
@@ -204,7 +204,8 @@ fn direct_or_file(
     }
 }
 
-/// The key that opens everything must be its owner's alone; orchestrators hand out other secrets readable.
+/// Reads the file of a secret. Only the owner may have access to the sealing key; orchestrators provide other secrets
+/// with wider access.
 fn read_secret(setting: &Setting, path: &Path) -> Result<Secret, String> {
     if setting.name == "secret_key" {
         private_files::check_key_file(path).map_err(|error| error.to_string())?;
@@ -218,7 +219,7 @@ fn read_text(path: &Path) -> Result<Secret, String> {
     if text.is_empty() { Err("the file is empty".to_owned()) } else { Ok(text.into()) }
 }
 
-/// Reads the named file, which must exist, or `hub.toml` here or in `/etc/hub`, which need not.
+/// Reads the named file, which must exist, or `hub.toml` in the working directory or in `/etc/hub`, if it exists.
 fn read_file(named: Option<PathBuf>, findings: &mut Findings) -> (Option<PathBuf>, Keys) {
     let usual = ["hub.toml", "/etc/hub/hub.toml"].map(PathBuf::from);
     let Some(path) = named.or_else(|| usual.into_iter().find(|path| path.exists())) else {
@@ -234,13 +235,13 @@ fn read_file(named: Option<PathBuf>, findings: &mut Findings) -> (Option<PathBuf
     (Some(path), keys)
 }
 
-/// The defaults as texts, except empty ones.
+/// Returns the defaults as texts, except empty ones.
 pub fn defaults() -> BTreeMap<String, String> {
     let texts = default_table().into_iter().filter_map(|(key, value)| Some((key, as_text(&value)?)));
     texts.filter(|(_, text)| !text.is_empty()).collect()
 }
 
-/// The settings that `default.toml` shows in comments.
+/// Returns the settings that `default.toml` contains in comments.
 pub fn default_table() -> toml::Table {
     let shown = DEFAULT_FILE.lines().filter_map(|line| line.strip_prefix("# "));
     let settings = shown.filter(|line| {
@@ -258,7 +259,7 @@ fn parse_file(path: &Path, text: &str, findings: &mut Findings) -> Keys {
     let table: BTreeMap<Spanned<String>, toml::Value> = match toml::from_str(text) {
         Ok(table) => table,
         Err(error) => {
-            // Without the line itself, as the error would show it: it may hold a secret.
+            // Leave out the line that the error would show: it may contain a secret.
             let at = error.span().map_or_else(String::new, |span| format!(":{}", line_of(text, span.start)));
             findings.problem(format!("{path}{at} is not valid TOML: {}", error.message().trim_end()));
             return BTreeMap::new();
@@ -286,12 +287,12 @@ fn parse_file(path: &Path, text: &str, findings: &mut Findings) -> Keys {
     keys
 }
 
-/// The number of the line that has this byte.
+/// Returns the number of the line that contains this byte.
 fn line_of(text: &str, byte: usize) -> usize {
     text.as_bytes().iter().take(byte).filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// The suggestion of the name most like `unknown`, if one is alike enough to be meant.
+/// Suggests the name most similar to `unknown`, if one is similar enough.
 fn suggest(unknown: &str, known: &[String], prefix: &str) -> String {
     let similarity = |name: &str| strsim::jaro_winkler(unknown, name);
     let best = known.iter().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));

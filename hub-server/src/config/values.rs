@@ -1,4 +1,4 @@
-//! Readers of single values; a refusal is half a sentence that follows the value.
+//! Parsers of single values. Their errors are half a sentence that follows the value.
 
 use std::{
     fmt::Display,
@@ -24,7 +24,7 @@ use url::Url;
 use super::{LogFormat, Networks};
 use crate::client::ProxyHeader;
 
-/// What is wrong with a value, without the name of the field.
+/// Returns the reason of an error, without the name of the field.
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(super) fn reason(error: Error) -> String {
     error.details().first().map_or_else(|| error.to_string(), |detail| detail.reason.to_string())
@@ -34,7 +34,7 @@ pub(super) fn read_key(key: &Secret) -> Result<[u8; 32], String> {
     data_dir::parse_key(key).map_err(reason)
 }
 
-/// `127.0.0.1:9800`, `[::1]:9800`, or `localhost:9800` for both.
+/// Parses `127.0.0.1:9800`, `[::1]:9800`, or `localhost:9800` for both.
 pub(super) fn read_listen(text: &str) -> Result<Vec<SocketAddr>, String> {
     if let Some(port) = text.strip_prefix("localhost:").and_then(|port| port.parse::<u16>().ok()) {
         return Ok(vec![
@@ -46,7 +46,7 @@ pub(super) fn read_listen(text: &str) -> Result<Vec<SocketAddr>, String> {
     address.map_err(|_| "must be an address with a port, like 127.0.0.1:9800 or [::]:9800".to_owned())
 }
 
-/// Reads a whole number of a range.
+/// Parses an integer of a range.
 pub(super) fn number_in<T: FromStr + PartialOrd + Display>(
     range: RangeInclusive<T>,
 ) -> impl Fn(&str) -> Result<T, String> {
@@ -54,7 +54,7 @@ pub(super) fn number_in<T: FromStr + PartialOrd + Display>(
     move |text| text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| rule.clone())
 }
 
-/// A length of time: a whole number and its unit, as in `90s`, `10m`, `24h` and `7d`.
+/// Parses a duration: an integer and its unit, as in `90s`, `10m`, `24h` and `7d`.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let unit = match text.chars().next_back()? {
         's' => 1,
@@ -67,7 +67,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     Some(Duration::from_secs(u64::from(count) * unit))
 }
 
-/// Reads a length of time between two others.
+/// Parses a duration between two others.
 pub(super) fn time_in(least: &str, most: &str) -> impl Fn(&str) -> Result<Duration, String> {
     let bound = |text| parse_duration(text).expect("the bounds are lengths of time");
     let range = bound(least)..=bound(most);
@@ -86,7 +86,7 @@ pub(super) fn read_bots(text: &str) -> Result<u32, String> {
 }
 
 pub(super) fn read_egress_rule(part: &str) -> Result<Vec<AllowRule>, String> {
-    // The reason repeats the text, and the report names it already.
+    // The reason repeats the text, which the report contains already.
     let unquoted = |reason: String| reason.trim_start_matches(&format!("{part:?} ")).to_owned();
     part.parse().map(|rule| vec![rule]).map_err(|error| unquoted(reason(error)))
 }
@@ -95,7 +95,7 @@ pub(super) fn read_direct(part: &str) -> Result<Vec<Direct>, String> {
     part.parse().map(|direct| vec![direct]).map_err(reason)
 }
 
-/// A single address, or a range.
+/// Parses a single address, or a range.
 pub(super) fn read_range(part: &str) -> Result<Vec<IpNet>, String> {
     let range = part.parse::<IpNet>().or_else(|_| part.parse::<IpAddr>().map(IpNet::from));
     range.map(|range| vec![range]).map_err(|_| "is neither an address nor a range like 10.0.0.0/8".to_owned())
@@ -143,10 +143,10 @@ pub(super) fn read_url(text: &str) -> Result<Url, String> {
     }
 }
 
-/// An origin, with a path if a reverse proxy serves the hub below it. The result ends with `/`.
+/// Parses an origin, with a path if a reverse proxy serves the hub below it. The result ends with `/`.
 pub(super) fn read_public_url(text: &str) -> Result<Url, String> {
     let mut url = read_url(text)?;
-    // What needs no escaping in a URL or in a page.
+    // Characters that need no escaping in a URL or in a page.
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
     let path = format!("{}/", url.path().trim_end_matches('/'));
     let is_bare = url.query().is_none() && url.fragment().is_none() && !path.contains("//");
@@ -173,7 +173,7 @@ pub(super) fn read_log_format(text: &str) -> Result<LogFormat, String> {
     }
 }
 
-/// What creating the first administrator would reject: the setting, and the reason.
+/// Returns the settings that the creation of the first administrator would reject, with the reasons.
 pub(super) fn check_admin(username: &str, password: &Secret) -> Vec<(&'static str, String)> {
     let (username, password) = (username.to_owned(), password.clone());
     let new = NewUser { username, password, display_name: None, email: None };

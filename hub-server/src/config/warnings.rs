@@ -1,4 +1,4 @@
-//! Settings with which the hub starts, but which are probably not what was meant.
+//! Warnings about settings with which the hub starts, but which are probably a mistake.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use super::Config;
 pub struct Warning {
     /// The check of `hub-cli doctor` that reports it.
     pub check: &'static str,
-    /// What is wrong, and the fix.
+    /// Problem and fix.
     pub text: String,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// What no single setting shows.
+/// Finds probable mistakes that no single setting shows.
 pub(super) fn find(config: &Config) -> Vec<Warning> {
     let mut found = Vec::new();
     let mut warn = |check, text: String| found.push(Warning::new(check, text));

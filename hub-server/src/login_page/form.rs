@@ -33,7 +33,7 @@ struct Entry {
     ticket: Option<String>,
 }
 
-/// Where the browser goes once its user has signed in: the path that the address of the page names.
+/// Path to open after the sign-in, from the query of the page.
 #[derive(Debug, Default, Deserialize)]
 struct Asked {
     redirect: Option<String>,
@@ -46,7 +46,7 @@ pub(super) async fn submit(
     sign_in: SignIn<'_>,
     Form(entry): Form<Entry>,
 ) -> poem::Result<Response> {
-    // A form comes from a browser, which reports where: the page below repeats the username.
+    // Only browsers submit this form, and they send the origin. The page below repeats the username.
     check_origin(sign_in.settings, request.method(), request.headers())?;
     let username = entry.username.clone();
     let error = match enter(&sign_in, entry).await {
@@ -68,7 +68,7 @@ pub(super) async fn submit(
     Ok(response)
 }
 
-/// The cookies of the new session.
+/// Signs in or registers. Returns the cookies of the new session.
 async fn enter(sign_in: &SignIn<'_>, entry: Entry) -> Result<Vec<String>, ApiError> {
     let accounts = sign_in.hub.accounts();
     let signed_in = if entry.action == "register" {
@@ -85,7 +85,7 @@ async fn enter(sign_in: &SignIn<'_>, entry: Entry) -> Result<Vec<String>, ApiErr
     sign_in.session_cookies(&signed_in).await
 }
 
-/// Why it was refused, in the language of the page where it has the words.
+/// Describes the error, in the language of the page if it has a text for it.
 fn explain(texts: &Texts, error: &Error) -> String {
     let told = |text: &str| texts.told.iter().find(|(english, _)| *english == text).map(|(_, told)| *told);
     if error.details().is_empty() {

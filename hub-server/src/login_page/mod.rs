@@ -1,7 +1,7 @@
-//! `/login`: the page on which people sign in, make an account, and let another device in; and `/login/reset`, on which
+//! Pages for sign-in. On `/login` users sign in, create an account, and approve another device; on `/login/reset`
 //! they set a new password with the link of an administrator.
 //!
-//! The pages contain no script and no style; both are in files next to this one, which use the API like any other
+//! The pages contain no script and no style. Both are in files in this directory, which use the API like any other
 //! client. Signing in and registering with a password also work without script.
 
 use hub_core::{Hub, config::Registration};
@@ -24,10 +24,10 @@ mod reset;
 mod tests;
 mod texts;
 
-/// The sign-in page, which also takes its forms.
+/// Path of the sign-in page, which also receives its forms.
 pub(crate) const SIGN_IN: &str = "/login";
 
-/// What is at `/login`.
+/// Paths of the pages and their files.
 pub(crate) const PATHS: [&str; 7] = [
     SIGN_IN,
     "/login/reset",
@@ -38,7 +38,7 @@ pub(crate) const PATHS: [&str; 7] = [
     "/login/style.css",
 ];
 
-/// Pictures are QR codes, which the script gets as text.
+/// Images are QR codes, which the script receives as text.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
@@ -64,7 +64,7 @@ fn file(content_type: &'static str, text: &'static str) -> impl Endpoint<Output 
 #[derive(Debug, Default, Deserialize)]
 struct Asked {
     lang: Option<String>,
-    /// Why a sign-in with a provider failed: the name of one of the texts.
+    /// Reason that a sign-in with a provider failed: the name of one of the texts.
     error: Option<String>,
 }
 
@@ -83,20 +83,20 @@ async fn login_page(
         .iter()
         .find(|(text, _)| name.as_deref() == Some(*text))
         .map(|(_, text)| ("", (*text).to_owned()));
-    // A page is better than an error if this cannot be read.
+    // If this cannot be read, the page is shown without it.
     let is_new = hub.accounts().is_new().await.unwrap_or_default();
     let has_session = !Presented::of(request.headers(), settings.is_https()).cookies.is_empty();
     answer(&page(hub, texts, Registering::on(hub, is_new), has_session, refused.as_ref()))
 }
 
-/// How people get an account here.
+/// Possibilities to get an account on the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Registering {
-    /// There is no account: no one can sign in.
+    /// No account exists, so no one can sign in.
     is_new: bool,
     /// Whether an account can be created on this page.
     is_possible: bool,
-    /// The field for what the hub asks for: its label and its help.
+    /// Ticket that the form requires.
     ticket: Option<Ticket>,
 }
 
@@ -110,7 +110,7 @@ impl Registering {
     fn on(hub: &Hub, is_new: bool) -> Self {
         let config = &hub.context().config;
         let ticket = match config.registration {
-            // The setup token opens every registration, and no other registration makes the first account.
+            // The setup token is accepted in every registration mode, and the first account requires it.
             _ if is_new && config.setup_token_required => Some(Ticket::Setup),
             Registration::Invite => Some(Ticket::Invite),
             Registration::Open | Registration::Closed => None,
@@ -120,7 +120,7 @@ impl Registering {
     }
 }
 
-/// The words of a page: what the address asks for, else what the browser chose for all pages or prefers.
+/// Returns the texts in the language of the query, else in the one of the cookie or that the browser prefers.
 fn language(request: &Request, asked: Option<&str>) -> &'static Texts {
     texts::choose(asked, Appearance::of(request.headers()).is_chinese())
 }
@@ -137,7 +137,7 @@ fn answer(page: &Markup) -> Response {
         .into_response()
 }
 
-/// The page; after a refused form with the username that was typed and the reason.
+/// Renders the page; after a rejected form with the entered username and the reason.
 fn page(
     hub: &Hub,
     texts: &Texts,
@@ -148,7 +148,7 @@ fn page(
     let passkeys = hub.accounts().check_passkeys_work();
     let no_passkeys = passkeys.as_ref().err().map(|reason| texts.no_passkeys.unwrap_or(reason.message()));
     let content = html! {
-        // The script asks who is signed in only where someone may be.
+        // The script requests the user only if there may be a session.
         @if has_session { template #session {} }
         @if let Some(reason) = no_passkeys {
             p #no-passkeys.note { (reason) }
@@ -160,7 +160,7 @@ fn page(
     frame(texts, texts.title, "/login/login.js", refused.map_or("", |(_, reason)| reason), &content)
 }
 
-/// What the pages have in common.
+/// Renders the common frame of the pages.
 fn frame(texts: &Texts, title: &str, script: &str, problem: &str, content: &Markup) -> Markup {
     html! {
         (DOCTYPE)
@@ -195,7 +195,8 @@ fn frame(texts: &Texts, title: &str, script: &str, problem: &str, content: &Mark
     }
 }
 
-/// What a visitor who is not signed in sees. While there is no account, that is the form that creates the first one.
+/// Renders the part for visitors who are not signed in. While no account exists, it is the form that creates the
+/// first one.
 fn entrance(hub: &Hub, texts: &Texts, passkeys: bool, registering: Registering, username: &str) -> Markup {
     let Registering { is_new, is_possible, .. } = registering;
     let title = if is_new { texts.new_account } else { texts.title };
@@ -250,7 +251,7 @@ fn providers(hub: &Hub, texts: &Texts) -> Markup {
     }
 }
 
-/// The form that creates an account.
+/// Renders the form that creates an account.
 fn register(texts: &Texts, passkeys: bool, registering: Registering, username: &str) -> Markup {
     let ticket = registering.ticket.map(|ticket| match ticket {
         Ticket::Setup => (texts.setup_token, texts.setup_token_hint),
@@ -279,7 +280,7 @@ fn register(texts: &Texts, passkeys: bool, registering: Registering, username: &
     }
 }
 
-/// What who is signed in sees.
+/// Renders the part for a signed-in user.
 fn inside(texts: &Texts, passkeys: bool) -> Markup {
     html! {
         section #inside hidden aria-labelledby="inside-title" {
@@ -301,7 +302,7 @@ fn inside(texts: &Texts, passkeys: bool) -> Markup {
     }
 }
 
-/// What who is signed in and opened the link of a QR code sees.
+/// Renders the confirmation for a signed-in user who opened the link of a QR code.
 fn confirmation(texts: &Texts) -> Markup {
     html! {
         section #confirmation hidden aria-labelledby="confirmation-title" {

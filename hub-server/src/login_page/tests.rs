@@ -55,14 +55,14 @@ async fn every_field_has_a_label_and_every_text_of_the_script_is_there() {
         for spoken in [after("say('"), after("spoken.")].concat() {
             assert!(text.contains(&format!("data-name=\"{spoken}\"")), "{spoken} is not on {page}");
         }
-        // Asked for elsewhere: the field is there where the hub wants a token.
+        // Excluded: the field exists only where the hub requires a token.
         for id in after("at('").into_iter().filter(|id| id != "ticket") {
             assert!(text.contains(&format!("id=\"{id}\"")), "{id} is not on {page}");
         }
     }
 }
 
-/// What the hub says of what people do wrong here, the Chinese pages say in Chinese.
+/// The Chinese pages translate the messages of the hub for mistakes that users can make on them.
 #[tokio::test]
 async fn refusals_have_words_in_both_languages() {
     let app = App::with_hub(|builder| builder).await;

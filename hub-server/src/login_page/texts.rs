@@ -17,7 +17,7 @@ pub(super) struct Texts {
     pub(super) new_account: &'static str,
     pub(super) first_account: &'static str,
     pub(super) password_hint: &'static str,
-    /// Why there are no passkeys; `None` for the message of the hub.
+    /// Reason that passkeys are unavailable; `None` for the message of the hub.
     pub(super) no_passkeys: Option<&'static str>,
     pub(super) username_hint: &'static str,
     pub(super) setup_token: &'static str,
@@ -250,7 +250,7 @@ pub(super) const CHINESE: Texts = Texts {
     ],
 };
 
-/// The language of a page: what the address asks for, else what the browser prefers.
+/// Returns the texts in the language of the query, else in the one that the browser prefers.
 pub(super) fn choose(asked: Option<&str>, prefers_chinese: bool) -> &'static Texts {
     let asks_for_chinese = asked.map(|asked| asked.trim_start().to_ascii_lowercase().starts_with("zh"));
     if asks_for_chinese.unwrap_or(prefers_chinese) { &CHINESE } else { &ENGLISH }

@@ -41,7 +41,7 @@ fn every_operation_is_named_tagged_and_described() {
     }
 }
 
-/// Doc comments of records are texts of the document, where a link of rustdoc means nothing.
+/// Doc comments of records are texts of the document, in which rustdoc links have no meaning.
 #[test]
 fn no_text_has_a_link_of_rustdoc() {
     visit(&mut document("/"), &mut |object| {
@@ -90,8 +90,8 @@ fn every_schema_has_an_example() {
     assert!(lacking.is_empty(), "openapi/examples.rs does not know a text of {lacking:#?}");
 }
 
-/// Texts without a bound, and parts that are `null` in an answer while their schema forbids it, come of fields whose
-/// type is a bare `String` or of answers that lack `skip_serializing_if_is_none`.
+/// Causes of a failure: texts without a bound, and parts that are `null` although their schema forbids it, come from
+/// fields of type `String` or from responses without `skip_serializing_if_is_none`.
 #[test]
 fn every_text_that_is_sent_has_a_bound() {
     let document = document("/");
@@ -109,7 +109,7 @@ fn every_text_that_is_sent_has_a_bound() {
     let named = sent.iter().map(|name| (name.as_str(), &schemas[name.as_str()]));
     for (place, part) in named.chain(inline) {
         let mut part = part.clone();
-        // What an example looks like is not what may be sent.
+        // The form of an example does not restrict the values.
         visit(&mut part, &mut |object| drop(object.remove("example")));
         visit(&mut part, &mut |object| {
             let is_bound = ["maxLength", "enum", "format", "pattern", "allOf"]
@@ -123,7 +123,7 @@ fn every_text_that_is_sent_has_a_bound() {
     assert!(unbounded.is_empty(), "{unbounded:#?}");
 }
 
-/// The names of the schemas that a part of every operation leads to.
+/// Returns the names of the schemas that a part of every operation refers to.
 fn reached_from(document: &Value, part: &str) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for operation in document["paths"].as_object().unwrap().values().filter_map(Value::as_object).flatten() {
@@ -132,8 +132,8 @@ fn reached_from(document: &Value, part: &str) -> BTreeSet<String> {
     names
 }
 
-/// Every body and every answer is a schema with a name; what such a schema looks like is tested above, and that the
-/// examples are of their schemas by `tests/endpoints/answers.rs`.
+/// Every body and every response is a named schema. The schemas are tested above, and `tests/endpoints/answers.rs`
+/// tests that the examples match them.
 #[test]
 fn every_body_and_every_response_has_an_example() {
     let document = document("/");
@@ -142,7 +142,7 @@ fn every_body_and_every_response_has_an_example() {
         let (_, operation) = operation;
         let id = &operation["operationId"];
         let check = |content: &Value, count: &mut usize| {
-            // A page is for people.
+            // HTML pages are human-readable.
             let content = content.as_object().into_iter().flatten().filter(|(kind, _)| *kind != "text/html");
             for (kind, media) in content {
                 let name = examples::reference(&media["schema"]);
@@ -154,7 +154,7 @@ fn every_body_and_every_response_has_an_example() {
         check(&operation["requestBody"]["content"], &mut bodies);
         let responses = operation["responses"].as_object().unwrap();
         for (status, answer) in responses {
-            // A WebSocket begins, or the browser goes elsewhere; nothing is said.
+            // Upgrades to a WebSocket and redirects have no body.
             let begins = status == "200" && responses.contains_key("101") && answer.get("content").is_none();
             let is_empty = begins || answer.get("$ref").is_some() || matches!(&**status, "101" | "303");
             assert!(is_empty || answer["content"].is_object(), "{id} does not say what {status} looks like");
@@ -203,12 +203,12 @@ fn source_files(folder: &Path, files: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// What may be absent of an answer is left out, as its schema says: a bare `Option` would be `null`, which no schema
-/// here admits but that of `next_cursor`. A record that derives `Api` always leaves it out.
+/// Absent fields of a response are omitted, as its schema requires: a bare `Option` would be `null`, which no schema
+/// here allows except that of `next_cursor`. A record that derives `Api` always omits it.
 ///
-/// Texts of answers are plain `String`s: a bound is a promise about what may come, and what is stored came under the
-/// bounds of its own time, or from the chat network, which has none. Its meaning is in its description
-/// and its example, which linters demand of every property.
+/// Texts of responses are plain `String`s: a bound would be a promise about stored values, which were accepted under
+/// earlier bounds or came from the chat network, which has none. Description and example state the meaning; linters
+/// require them of every property.
 #[test]
 fn absent_fields_of_a_response_are_omitted() {
     let answered = reached_from(&document("/"), "responses");
@@ -241,7 +241,7 @@ fn created_and_listed_objects_have_links() {
         link(channels, "get", "getChannel")["parameters"]["channelId"],
         "$response.body#/data/items/0/id"
     );
-    // The id belongs into a body: openapi-generator would refuse the document.
+    // The id belongs in a body: openapi-generator would reject the document.
     assert!(link("/api/bots/bind/start", "post", "confirmBind").is_null());
     assert_eq!(
         link("/api/bots/{id}/contacts", "get", "setContactRemark")["parameters"]["userId"],

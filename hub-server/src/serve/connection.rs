@@ -40,7 +40,7 @@ use super::{
 };
 use crate::{envelope::ApiError, files, paths::with_single_slashes};
 
-/// What every request of a connection is served with.
+/// State that serves every request of a connection.
 struct Conversation<E> {
     endpoint: Arc<E>,
     shared: Arc<Shared>,
@@ -49,7 +49,7 @@ struct Conversation<E> {
     remote: RemoteAddr,
 }
 
-/// Serves a connection until it ends, or until the server stops and the request in hand is answered.
+/// Serves a connection until it ends, or until the server stops and the current request is answered.
 pub(super) async fn serve<E>(
     stream: TcpStream,
     peer: SocketAddr,
@@ -59,7 +59,7 @@ pub(super) async fn serve<E>(
 ) where
     E: Endpoint<Output = Response> + 'static,
 {
-    // Without this two small frames in a row wait 40 ms for the peer's acknowledgement.
+    // With Nagle's algorithm two small frames in a row wait 40 ms for the peer's acknowledgement.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot turn off Nagle's delay");
     }
@@ -90,7 +90,7 @@ pub(super) async fn serve<E>(
         }
     };
     if let Err(error) = ended {
-        // The client's doing, as a rule: gone, too slow, or not HTTP.
+        // Usually caused by the client: disconnected, too slow, or not HTTP.
         tracing::debug!(%error, "connection ended");
     }
 }
@@ -139,8 +139,8 @@ impl<E: Endpoint<Output = Response> + 'static> Conversation<E> {
         let response = if is_read {
             self.endpoint.get_response(request).await
         } else {
-            // A task of its own: hyper drops what it waits for when the client goes away, and a change that was begun
-            // is to be finished. `ClientGone` ends what only waits.
+            // A separate task: hyper drops its future when the client disconnects, but a started change has to
+            // finish. `ClientGone` ends handlers that only wait.
             let gone = CancellationToken::new();
             request.set_data(ClientGone(gone.clone()));
             let _gone = gone.drop_guard();
@@ -165,13 +165,14 @@ impl<E: Endpoint<Output = Response> + 'static> Conversation<E> {
     }
 }
 
-/// Is cancelled when the client of a request has disconnected, and when its response is complete. Requests with effects
-/// outlive their clients; a handler that waits for another server, for the sake of its response, ends with its client.
+/// Cancelled when the client of a request has disconnected, and when its response is complete. Requests with effects
+/// outlive their clients; a handler that waits for another server, only for its response, ends with its client.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClientGone(CancellationToken);
 
 impl ClientGone {
-    /// Of a request; never cancelled for one that hyper drops with its client, and for one of the same process.
+    /// Returns the token of a request. It is never cancelled for a request that hyper drops with its client, and for
+    /// one of the same process.
     pub(crate) fn of(request: &Request) -> Self {
         request.data().cloned().unwrap_or_default()
     }
@@ -205,7 +206,7 @@ impl ClientGone {
     }
 }
 
-/// The body of a response; while it exists, the client may be silent.
+/// The body of a response. While it exists, the client may be silent.
 struct Answer {
     body: BoxBody<Bytes, io::Error>,
     _busy: Busy,

@@ -1,4 +1,4 @@
-//! What WebSocket connections share: pings, write timeouts, limits on invalid frames, and closing.
+//! Shared behaviour of WebSocket connections: pings, write timeouts, limits on invalid frames, and closing.
 
 use std::time::Duration;
 
@@ -16,40 +16,41 @@ use tokio_tungstenite::tungstenite::{
 
 use super::websocket::Socket;
 
-/// How often a silent client is pinged.
+/// Time without frames after which a client is pinged, and time between pings.
 const PING: Duration = Duration::from_secs(30);
-/// A client that is silent for this long is disconnected.
+/// Time without frames after which a client is disconnected.
 const SILENCE: Duration = Duration::from_secs(60);
-/// A frame that cannot be written for this long closes the connection.
+/// Time limit of a write, after which the connection is closed.
 const STALL: Duration = Duration::from_secs(10);
-/// How long the client's end is waited for.
+/// Time limit for the client to close its end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Frames that are not understood, after which the connection ends.
+/// Maximum number of invalid frames, after which the connection is closed.
 const MAX_BAD: u32 = 50;
-/// Read and thrown away after a goodbye, so that unread bytes do not turn it into a reset.
+/// Maximum number of bytes that are read and discarded after the close frame, so that unread bytes do not cause a
+/// reset.
 const MAX_DISCARD: usize = 1024 * 1024;
 
-/// Pause before the store is asked again.
+/// Delay before the store is queried again.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The hub restarts.
 pub(crate) const RESTART: u16 = 1001;
-/// The credential ended.
+/// The credential was revoked.
 pub(crate) const REVOKED: u16 = 4401;
-/// What the client speaks for was switched off.
+/// The channel or app of the client was disabled.
 pub(crate) const OFF: u16 = 4403;
 /// The client does not read, or is silent.
 const TIMEOUT: u16 = 4408;
 
-/// Why a connection ends from this side.
+/// Reason that the hub ends a connection.
 pub(crate) enum End {
-    /// With a goodbye.
+    /// The hub sends a close frame.
     Close(u16, String),
-    /// The client said goodbye, or is gone.
+    /// The client closed the connection, or disconnected.
     Gone,
 }
 
-/// Whether a conversation goes on.
+/// Result of a step; an error ends the connection.
 pub(crate) type Flow = Result<(), End>;
 
 impl From<tungstenite::Error> for End {
@@ -67,7 +68,7 @@ impl From<tungstenite::Error> for End {
     }
 }
 
-/// One conversation's socket, and what is known of the client's life.
+/// Socket of one connection, with the times of its frames.
 pub(crate) struct Line {
     socket: Socket,
     clock: Clock,
@@ -82,7 +83,7 @@ impl Line {
         Self { socket, clock: clock.clone(), last_received_at: now, ping_at: now + PING, bad_frames: 0 }
     }
 
-    /// The next frame of the client; meanwhile pings and timeouts. May be cancelled.
+    /// Returns the next frame of the client. Sends pings and checks timeouts meanwhile. Cancel safe.
     pub(crate) async fn receive(&mut self) -> Result<Message, End> {
         loop {
             let wake_at = self.ping_at.min(self.last_received_at + SILENCE);
@@ -104,7 +105,7 @@ impl Line {
             return Err(End::Close(TIMEOUT, "nothing was heard for 60 seconds".to_owned()));
         }
         if now >= self.ping_at {
-            // If this is cancelled in the middle, the work is still due.
+            // If the write is cancelled, the ping stays due.
             self.write(vec![Message::Ping(bytes::Bytes::new())]).await?;
             self.ping_at = now + PING;
         }
@@ -124,7 +125,7 @@ impl Line {
         self.write(frames.iter().map(|frame| text(frame.to_string())).collect()).await
     }
 
-    /// Writes frames, each of which has to go out in time.
+    /// Writes frames, each within the time limit.
     pub(crate) async fn write(&mut self, messages: Vec<Message>) -> Flow {
         let stalled = || End::Close(TIMEOUT, "the client does not read".to_owned());
         for message in messages {
@@ -134,8 +135,8 @@ impl Line {
         Ok(())
     }
 
-    /// Says goodbye, closes this half, and reads on until the client has closed the other. What it was still saying is
-    /// thrown away: closing on unread bytes resets the connection, and a reset may overtake the goodbye.
+    /// Sends a close frame, closes this half, and reads until the client has closed the other. The bytes read are
+    /// discarded: closing with unread bytes resets the connection, and a reset may overtake the close frame.
     pub(crate) async fn goodbye(mut self, code: u16, reason: String) {
         // A control frame takes 125 bytes, two of which are the code.
         let reason = reason.get(..reason.floor_char_boundary(120)).unwrap_or_default().to_owned();

@@ -1,6 +1,6 @@
-//! Judges the head of a request before hyper reads it, with hyper's own parser. hyper forgives what two parsers may
-//! read in two ways (a length with `Transfer-Encoding`, two lengths, two hosts, bare line feeds), and answers what
-//! it does not forgive without a word; here both are refused with a sentence.
+//! Checks the head of a request before hyper reads it, with hyper's own parser. hyper accepts heads that two parsers
+//! may read differently (a length with `Transfer-Encoding`, two lengths, two hosts, bare line feeds), and rejects
+//! others without a body; here both are rejected with a message.
 
 use std::str;
 
@@ -9,31 +9,31 @@ use poem::http::{Method, Uri, uri::Authority};
 
 use super::{ServeLimits, limits::MAX_HEADERS, refusal::Refusal};
 
-/// What follows a head.
+/// Body that follows a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// So many bytes of body, then the next head.
+    /// A body of this length, then the next head.
     Sized(u64),
-    /// A chunked body, or another protocol: everything else on this connection belongs to this request, so
-    /// that only one parser ever decides where it ends.
+    /// A chunked body, or another protocol. The rest of the connection belongs to this request, so that only one
+    /// parser decides where it ends.
     Open,
 }
 
-/// What the bytes so far are.
+/// Result of the check of the bytes so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// Not a whole head yet.
+    /// The head is incomplete.
     More,
-    /// A head of so many bytes.
+    /// A head of this length.
     Head(usize, Framing),
-    /// Nothing we serve.
+    /// A head that is rejected.
     Refused(Refusal),
 }
 
 const END: &[u8] = b"\r\n\r\n";
 
-/// Judges what has come of a head. The first `seen` bytes were judged before: while a head comes in drops, each
-/// byte is looked at once, and it is parsed when it is complete.
+/// Checks the received part of a head. The first `seen` bytes were checked before: if a head arrives in small pieces,
+/// each byte is checked once, and the head is parsed when it is complete.
 pub(super) fn judge(bytes: &[u8], seen: usize, limits: &ServeLimits) -> Verdict {
     let from = seen.saturating_sub(END.len() - 1);
     let end = bytes[from..].windows(END.len()).position(|four| four == END);
@@ -89,8 +89,8 @@ fn inspect(request: &Request<'_, '_>, limits: &ServeLimits) -> Result<Framing, R
     framing(request.headers, minor)
 }
 
-/// The value of the one `Host` there is. It may be empty (RFC 9112, section 3.2), and absent in HTTP/1.0, which probes
-/// of load balancers speak.
+/// Returns the value of the only `Host` header. It may be empty (RFC 9112, section 3.2), and absent in HTTP/1.0,
+/// which health checks of load balancers use.
 fn host<'h>(headers: &[Header<'h>], minor: u8) -> Result<&'h str, Refusal> {
     let value = only(headers, "host").map_err(|()| Refusal::BadHead("there are several Host headers"))?;
     let absent = (minor == 0).then_some(b"".as_slice());
@@ -107,7 +107,7 @@ fn is_host(text: &str) -> bool {
     !authority.host().is_empty() && port.is_some_and(is_port)
 }
 
-/// A path, or a whole URL that names the same host, unless `Host` names none.
+/// Accepts a path, or a URL with the same host, unless `Host` is empty.
 fn check_target(method: &Method, target: &str, host: &str) -> Result<(), Refusal> {
     let bad = Err(Refusal::BadHead("the request's target is not valid"));
     let Ok(uri) = target.parse::<Uri>() else { return bad };
@@ -146,13 +146,13 @@ fn framing(headers: &[Header<'_>], minor: u8) -> Result<Framing, Refusal> {
     }
 }
 
-/// Digits only: `parse` would take a sign.
+/// Parses digits only: `parse` would accept a sign.
 fn content_length(value: &[u8]) -> Option<u64> {
     let text = str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
     text.parse().ok().filter(|length| i64::try_from(*length).is_ok())
 }
 
-/// The only value of a header; `Err` if it occurs more than once.
+/// Returns the only value of a header; `Err` if it occurs more than once.
 fn only<'h>(headers: &[Header<'h>], name: &str) -> Result<Option<&'h [u8]>, ()> {
     let mut values = headers.iter().filter(|header| header.name.eq_ignore_ascii_case(name));
     let first = values.next().map(|header| header.value);

@@ -1,4 +1,4 @@
-//! What the listeners allow. Every figure can be set, so that tests need not wait.
+//! Limits of the listeners. All of them can be set, so that tests need not wait.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use ipnet::IpNet;
 
 use super::pace::PaceLimits;
 
-/// Most header fields of a request.
+/// Maximum number of header fields of a request.
 pub const MAX_HEADERS: usize = 100;
 
 /// Maximum number of open files and connections of this process; `None` if the system does not report it.
@@ -19,7 +19,7 @@ fn soft_limit(limits: &str) -> Option<usize> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What the listeners allow. What goes beyond is refused or closed, and counted in
+/// Limits of the listeners. Connections and requests beyond them are rejected or closed, and counted in
 /// [`ServeStats`](super::ServeStats).
 #[derive(Debug, Clone)]
 pub struct ServeLimits {
@@ -27,24 +27,24 @@ pub struct ServeLimits {
     pub connections: usize,
     /// Maximum open connections per IPv4 address or IPv6 /64; a further one gets 503 and is closed.
     pub connections_per_network: usize,
-    /// Addresses that the cap per network does not bind: proxies, which speak for many.
+    /// Addresses to which the limit per network does not apply: proxies with many clients.
     pub uncapped: Vec<IpNet>,
     /// Time limit of a request head; a new, silent connection has the same limit.
     pub head: Duration,
-    /// How long a connection may stay between two requests.
+    /// Time limit of a connection between two requests.
     pub idle: Duration,
-    /// Most bytes of a request's head.
+    /// Maximum size of a request's head in bytes.
     pub max_head: usize,
-    /// Most bytes of a request's target.
+    /// Maximum size of a request's target in bytes.
     pub max_target: usize,
-    /// How fast a body has to come.
+    /// Minimum rate of a request's body.
     pub body: PaceLimits,
-    /// How fast a body that is a file has to come.
+    /// Minimum rate of a body that is a file.
     pub upload: PaceLimits,
     /// Minimum rate at which a response has to be read.
     pub answer: PaceLimits,
-    /// How long a connection with unread bytes is read after the last response: closing at once would reset it, and
-    /// the response with it.
+    /// Time for which a connection with unread bytes is read after the last response: closing at once would reset it,
+    /// and the client could lose the response.
     pub linger: Duration,
 }
 
@@ -60,7 +60,7 @@ impl Default for ServeLimits {
             max_head: 32 * 1024,
             max_target: 8 * 1024,
             body: PaceLimits { grace: 5 * second, interval: second, bytes: 1024, total: Some(30 * second) },
-            // 50 MiB at this pace take what a link for an upload lives.
+            // 50 MiB at this rate take the validity of an upload link.
             upload: PaceLimits {
                 grace: 5 * second,
                 interval: second,

@@ -49,11 +49,11 @@ pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
 }
 
-/// Listeners that share their limits. Clones are the same server.
+/// Listeners that share their limits. Clones refer to the same server.
 #[derive(Debug, Clone)]
 pub struct Server(Arc<Shared>);
 
-/// What every connection needs.
+/// Shared state of all connections.
 #[derive(Debug)]
 struct Shared {
     limits: ServeLimits,
@@ -78,13 +78,13 @@ impl Server {
         Self(Arc::new(Shared { limits, stats, gate, tasks, clock, random }))
     }
 
-    /// What it counts.
+    /// Returns the counters.
     pub fn stats(&self) -> Arc<ServeStats> {
         Arc::clone(&self.0.stats)
     }
 
-    /// Serves `endpoint` on all listeners. Stops accepting when the tasks are asked to stop; idle connections
-    /// then end at once, the others after the request in hand.
+    /// Serves `endpoint` on all listeners. Stops accepting when the tasks are stopped; idle connections are then
+    /// closed at once, the others after the current request.
     pub fn serve<E>(&self, listeners: Vec<TcpListener>, endpoint: E)
     where
         E: Endpoint<Output = Response> + 'static,
@@ -126,7 +126,7 @@ where
                 }
             }
             Err(error) => {
-                // A connection that was gone before it was accepted, mostly.
+                // Usually a connection that was closed before it was accepted.
                 tracing::debug!(%error, "cannot accept a connection");
                 shared.clock.sleep(Duration::from_millis(5)).await;
             }
@@ -135,7 +135,7 @@ where
 }
 
 impl Shared {
-    /// Writes 503 as far as the socket accepts it at once: a client that is not served is not waited for.
+    /// Writes 503 as far as the socket accepts it immediately: the server does not wait for a client that it rejects.
     fn turn_away(&self, stream: &TcpStream, turned: Turned) {
         self.stats.turn(turned);
         // Unread bytes would turn the close into a reset, which may overtake the response.

@@ -1,4 +1,5 @@
-//! Demands progress from a peer: so many bytes in every interval, after a grace, and an end.
+//! Minimum transfer rate of a peer: a number of bytes in every interval, after a grace period, and a total time
+//! limit.
 
 use std::{
     fmt, io,
@@ -15,34 +16,34 @@ use bytes::Buf;
 use hub_core::time::Clock;
 use hyper::body::{Body, Frame, SizeHint};
 
-/// How fast bytes have to move.
+/// Minimum rate of a transfer.
 #[derive(Debug, Clone, Copy)]
 pub struct PaceLimits {
-    /// Nothing is demanded for this long.
+    /// Time at the start without a minimum.
     pub grace: Duration,
-    /// From then on, one portion in each of these.
+    /// Interval after the grace period in which one portion has to be transferred.
     pub interval: Duration,
-    /// The portion, in bytes; what came earlier counts.
+    /// Size of a portion in bytes; bytes transferred earlier count.
     pub bytes: u64,
-    /// How long everything may take, however fast it is.
+    /// Time limit of the whole transfer, regardless of its rate.
     pub total: Option<Duration>,
 }
 
 /// A wait on the clock that can be kept between polls.
 pub(super) type Sleep = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
-/// A wait of its own, which starts when it is first polled.
+/// Returns a wait that starts when it is first polled.
 pub(super) fn sleep(clock: &Clock, duration: Duration) -> Sleep {
     let clock = clock.clone();
     Box::pin(async move { clock.sleep(duration).await })
 }
 
-/// Watches one transfer. It only has to be polled while the peer keeps us waiting.
+/// Measures one transfer. It only has to be polled while the peer makes no progress.
 pub(super) struct Pace {
     limits: PaceLimits,
     clock: Clock,
     timer: Option<Sleep>,
-    /// Since the first poll.
+    /// Time since the first poll.
     elapsed: Duration,
     portions: u64,
     bytes: u64,
@@ -62,7 +63,7 @@ impl Pace {
         Self { limits, clock: clock.clone(), timer: None, elapsed: Duration::ZERO, portions: 0, bytes: 0 }
     }
 
-    /// Bytes moved.
+    /// Adds transferred bytes.
     pub(super) fn add(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes as u64);
     }
@@ -86,7 +87,7 @@ impl Pace {
     }
 }
 
-/// A body that ends with an error when it comes too slowly.
+/// A body that ends with an error when it is received too slowly.
 pub(super) struct Paced<B> {
     inner: B,
     pace: Pace,
@@ -94,7 +95,7 @@ pub(super) struct Paced<B> {
 }
 
 impl<B> Paced<B> {
-    /// `too_slow` reports afterwards whether that was the reason.
+    /// Wraps a body. `too_slow` is set when the rate was the reason of an error.
     pub(super) fn new(inner: B, limits: PaceLimits, clock: &Clock, too_slow: Arc<AtomicBool>) -> Self {
         Self { inner, pace: Pace::new(limits, clock), too_slow }
     }

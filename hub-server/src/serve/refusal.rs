@@ -1,4 +1,4 @@
-//! Requests that never reach the application, and what is said about them: the envelope, like everywhere.
+//! Requests that never reach the application, and their responses in the common envelope.
 
 use hub_core::ErrorCode;
 use poem::{
@@ -8,14 +8,14 @@ use poem::{
 
 use crate::{envelope::ApiError, headers};
 
-/// Why a request is not served. Each closes its connection.
+/// Reason that a request is not served. Each closes its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The head breaks a rule of HTTP, or one of ours.
+    /// The head violates HTTP or a rule of the hub.
     BadHead(&'static str),
-    /// The head did not come in time.
+    /// The head was not received in time.
     SlowHead,
-    /// The body came too slowly.
+    /// The body was received too slowly.
     SlowBody,
     /// The target exceeds its limit.
     TargetTooLong,
@@ -32,7 +32,7 @@ impl Refusal {
     pub(super) const REASONS: [&'static str; 7] =
         ["bad_head", "slow_head", "slow_body", "target_too_long", "head_too_large", "method", "lost"];
 
-    /// The place of its name.
+    /// Index of its name in the list.
     pub(super) const fn place(self) -> usize {
         match self {
             Self::BadHead(_) => 0,
@@ -88,7 +88,7 @@ impl Refusal {
     }
 }
 
-/// The response to a connection over a limit, as bytes: it is never served, so nothing may be spent on it.
+/// Returns the response to a connection over a limit, as bytes: it is not served, so the response has to be cheap.
 pub(super) fn busy(request_id: &str) -> String {
     let body = serde_json::json!({
         "success": false,

@@ -1,4 +1,4 @@
-//! What the listeners counted.
+//! Counters of the listeners.
 
 use std::sync::{
     Arc,
@@ -7,12 +7,12 @@ use std::sync::{
 
 use super::{gate::Gate, refusal::Refusal};
 
-/// Why a connection was turned away unserved.
+/// Reason that a connection was rejected without a response of the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turned {
-    /// The cap in all.
+    /// The limit of all connections.
     Total,
-    /// The cap of its network.
+    /// The limit of its network.
     Network,
     /// The process has no descriptors left.
     Descriptors,
@@ -61,24 +61,24 @@ impl ServeStats {
         self.slow_readers.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Connections now open.
+    /// Returns the number of open connections.
     pub fn open(&self) -> usize {
         self.gate.count()
     }
 
-    /// Connections ever served.
+    /// Returns the number of connections served so far.
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// Connections turned away unserved, by reason: `total`, `network`, `descriptors`.
+    /// Returns the number of rejected connections by reason: `total`, `network`, `descriptors`.
     pub fn turned_away(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let counts = self.turned.iter().map(|count| count.load(Ordering::Relaxed));
         ["total", "network", "descriptors"].into_iter().zip(counts)
     }
 
-    /// Connections that ended for something their client did or left undone, by reason. All but
-    /// `idle` and `slow_reader` were answered.
+    /// Returns the number of connections that were ended because of their client, by reason. All but `idle` and
+    /// `slow_reader` got a response.
     pub fn ended_early(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let refused = self.refused.iter().map(|count| count.load(Ordering::Relaxed));
         let closed = [("idle", &self.idle), ("slow_reader", &self.slow_readers)];

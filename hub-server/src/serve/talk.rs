@@ -1,5 +1,5 @@
-//! What the two ends of one connection tell each other: the [wire](super::wire), which sees the bytes before
-//! hyper does, and the service, which sees the requests after it.
+//! State shared by the two ends of a connection: the [wire](super::wire), which reads the bytes before hyper does,
+//! and the service, which gets the requests after it.
 
 use std::{
     collections::VecDeque,
@@ -14,10 +14,10 @@ use futures_util::task::AtomicWaker;
 
 use super::refusal::Refusal;
 
-/// What the wire knows of a head that it passed on.
+/// Head that the wire passed to hyper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Passed {
-    /// A request. After one whose end only hyper knows, the connection cannot carry another.
+    /// A request. After one whose end only hyper can find, the connection cannot carry another.
     Request { last: bool },
     /// A placeholder for a head that was refused.
     Refused(Refusal),
@@ -26,13 +26,14 @@ pub(super) enum Passed {
 /// Shared by both ends.
 #[derive(Debug, Default)]
 pub(super) struct Talk {
-    /// In the order of the requests. At most two: hyper reads one head ahead, and only to see whether the
-    /// client is still there.
+    /// Passed heads, in the order of the requests. At most two: hyper reads one head ahead, and only to detect a
+    /// disconnect.
     passed: Mutex<VecDeque<Passed>>,
-    /// Requests that were passed on and are not answered to the end.
+    /// Number of passed requests whose responses are not complete.
     open: AtomicUsize,
     upgraded: AtomicBool,
-    /// The connection, while its wire waits for the end of a response: hyper requests no further bytes by itself.
+    /// Task of the connection, while its wire waits for the end of a response: hyper requests no further bytes by
+    /// itself.
     waiting: AtomicWaker,
 }
 
@@ -43,21 +44,20 @@ impl Talk {
         self.open.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The service begins with the next request.
+    /// Starts the next request in the service.
     pub(super) fn begin(self: &Arc<Self>) -> (Passed, Busy) {
         let head = self.passed.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let head = head.unwrap_or(Passed::Refused(Refusal::BadHead("the head is not HTTP/1.1")));
         (head, Busy(Arc::clone(self)))
     }
 
-    /// Whether a request is being answered: the client need not say anything then. The task is woken when that
-    /// changes.
+    /// Whether a request is being processed, so that the client may be silent. The task is woken when that changes.
     pub(super) fn is_busy(&self, cx: &Context<'_>) -> bool {
         self.waiting.register(cx.waker());
         self.open.load(Ordering::Relaxed) > 0
     }
 
-    /// From here on the connection speaks another protocol, which has its own limits.
+    /// Marks the connection as upgraded to another protocol, which has its own limits.
     pub(super) fn upgrade(&self) {
         self.upgraded.store(true, Ordering::Relaxed);
     }
@@ -67,7 +67,7 @@ impl Talk {
     }
 }
 
-/// Exists as long as a response is being created and written.
+/// Marks a response as in progress until dropped.
 #[derive(Debug)]
 pub(super) struct Busy(Arc<Talk>);
 

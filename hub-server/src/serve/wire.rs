@@ -1,5 +1,5 @@
-//! The stream between a socket and hyper. It passes on one judged head at a time, keeps the deadlines of heads,
-//! idle connections and slow readers, and reads on for a moment before it closes on unread bytes.
+//! The stream between a socket and hyper. It passes on one checked head at a time, enforces the deadlines of heads,
+//! idle connections and slow readers, and reads on for a moment before it closes with unread bytes.
 //!
 //! A head that is refused is replaced by a placeholder, which makes hyper ask the service for the answer: so
 //! that every refusal is an ordinary, well-formed response with the envelope.
@@ -26,17 +26,17 @@ use super::{
     talk::{Passed, Talk},
 };
 
-/// Read at a time.
+/// Size of a read in bytes.
 const CHUNK: usize = 8 * 1024;
 
 const PLACEHOLDER: &[u8] = b"GET / HTTP/1.1\r\nhost: refused\r\nconnection: close\r\n\r\n";
 
-/// Which part of the conversation comes next.
+/// Expected part of the connection.
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    /// A head, which may have begun to come.
+    /// A head, of which a part may have arrived.
     Head,
-    /// The rest of a judged head, from the buffer.
+    /// The rest of a checked head, from the buffer.
     Pass(usize, Then),
     After(Then),
 }
@@ -60,11 +60,11 @@ pub(super) struct Wire {
     talk: Arc<Talk>,
     shared: Arc<Shared>,
     phase: Phase,
-    /// Read from the socket and not passed on.
+    /// Bytes read from the socket and not passed on.
     buffer: BytesMut,
-    /// How much of it was judged.
+    /// Number of bytes in the buffer that were checked.
     seen: usize,
-    /// Whether there was a request before.
+    /// Whether the connection had a request before.
     served: bool,
     timer: Option<(Waiting, Sleep)>,
     reader: Option<Pace>,
@@ -95,7 +95,8 @@ impl Wire {
         }
     }
 
-    /// Reads until a head can be passed on or was refused; `false` when the client is gone or stayed idle.
+    /// Reads until a head can be passed on or was rejected. Returns `false` if the client disconnected or stayed
+    /// idle.
     fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<bool>> {
         loop {
             if self.judge() {
@@ -126,7 +127,7 @@ impl Wire {
         }
     }
 
-    /// Ready when the client kept us waiting for too long.
+    /// Ready when the deadline of a head or of an idle connection has passed.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.talk.is_busy(cx) {
             self.timer = None; // hyper only looks whether the client is still there.
@@ -146,7 +147,7 @@ impl Wire {
 
     /// Judges what is in the buffer; `true` when a head or a placeholder can be passed on.
     fn judge(&mut self) -> bool {
-        // Empty lines in front of a request are forgiven (RFC 9112 §2.2).
+        // Empty lines before a request are ignored (RFC 9112 §2.2).
         while self.buffer.starts_with(b"\r\n") {
             self.buffer.advance(2);
             self.seen = self.seen.saturating_sub(2);
@@ -175,7 +176,7 @@ impl Wire {
         self.phase = Phase::Pass(PLACEHOLDER.len(), Then::Nothing);
     }
 
-    /// Moves bytes from the buffer; returns how many.
+    /// Moves bytes from the buffer and returns their number.
     fn pass_on(&mut self, to: &mut ReadBuf<'_>, most: usize) -> usize {
         let count = most.min(self.buffer.len()).min(to.remaining());
         to.put_slice(&self.buffer[..count]);
@@ -206,13 +207,13 @@ impl Wire {
         Poll::Ready(Ok(count))
     }
 
-    /// Throws away what comes; ready at the end of the stream.
+    /// Discards received bytes. Ready at the end of the stream.
     fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut chunk = [0; CHUNK];
         let mut read = ReadBuf::new(&mut chunk);
         match ready!(Pin::new(&mut self.stream).poll_read(cx, &mut read)) {
             Ok(()) if !read.filled().is_empty() => {
-                // One chunk per turn: others want to be served too.
+                // One chunk per turn, so that other tasks run, too.
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }
@@ -220,7 +221,7 @@ impl Wire {
         }
     }
 
-    /// The client does not take what we write.
+    /// Called while the client does not read the response.
     fn poll_slow_reader<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         if self.talk.is_upgraded() {
             return Poll::Pending;

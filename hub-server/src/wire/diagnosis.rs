@@ -1,4 +1,4 @@
-//! What is wrong with a body, field by field. poem-openapi stops at the first error and does not name the field, so a
+//! Problems of a body, field by field. poem-openapi stops at the first error and does not name the field, so a
 //! rejected body is compared with the schema of its type again, all fields at once.
 
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 use super::json::{element, member};
 
-/// Notes every place where `value` does not match the schema of `T`, under the path that a caller would write.
+/// Reports every place where `value` does not match the schema of `T`, under the path that a caller would write.
 pub(super) fn diagnose<T: Type>(value: &Value) -> Problems {
     let mut registry = Registry::new();
     T::register(&mut registry);
@@ -148,7 +148,7 @@ impl Diagnosis {
     }
 }
 
-/// The bodies that ignore unknown fields: those that programs of other hubs send, with additional fields.
+/// Bodies that ignore unknown fields: programs of other hubs send them with additional fields.
 const LENIENT: [&str; 7] =
     ["BotSend", "BotTool", "ChannelSend", "ChannelTyping", "ExchangeCode", "ExchangeCodeOlder", "SetTools"];
 
@@ -157,7 +157,8 @@ pub(crate) fn is_strict(name: &str) -> bool {
     !LENIENT.contains(&name)
 }
 
-/// The smallest and the largest integer of a format. A JSON number that exceeds 64 bits is no integer here.
+/// Returns the smallest and the largest integer of a format. A JSON number that exceeds 64 bits is not an integer
+/// here.
 fn range(format: &str) -> Option<(f64, f64)> {
     Some(match format {
         "uint8" => (0.0, u8::MAX.into()),

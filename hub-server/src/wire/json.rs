@@ -5,11 +5,11 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Reads one JSON value and the paths of the names that an object contains more than once. What a repeated name means
-/// is undefined (RFC 8259 §4): programs disagree, so one may check the first value while another uses the last.
+/// Parses one JSON value. Returns it with the paths of the names that an object contains more than once. The meaning
+/// of a repeated name is undefined (RFC 8259 §4): one program may check the first value while another uses the last.
 ///
 /// # Errors
-/// When the text is not JSON.
+/// An error if the text is not JSON.
 pub(super) fn value(bytes: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
     let mut repeated = Vec::new();
     let mut text = serde_json::Deserializer::from_slice(bytes);
@@ -18,12 +18,12 @@ pub(super) fn value(bytes: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
     Ok((value, repeated))
 }
 
-/// The path of a field of the object at `path`.
+/// Returns the path of a field of the object at `path`.
 pub(super) fn member(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// The path of an element of the array at `path`.
+/// Returns the path of an element of the array at `path`.
 pub(super) fn element(path: &str, index: usize) -> String {
     format!("{path}[{index}]")
 }

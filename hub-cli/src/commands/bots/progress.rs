@@ -1,6 +1,6 @@
 //! The output of a bind: a code and a line below it, updated in place at a terminal, or a document per state.
 //!
-//! It is drawn here and not with `indicatif`, which cuts what is higher than the terminal: half a code cannot be scanned.
+//! It is not drawn with `indicatif`, which cuts output higher than the terminal: half a code cannot be scanned.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub struct View<'p> {
 /// The times of a bind.
 #[derive(Debug, Clone, Copy)]
 pub struct Age {
-    /// How long the code is shown.
+    /// Time since the code is shown.
     pub of_code: Duration,
     /// The time left for the bind.
     pub left: Duration,

@@ -36,7 +36,7 @@ pub struct Exchange<'e> {
     pub answer: Result<&'e Receipt, &'e str>,
 }
 
-/// Appends to a file of recordings.
+/// Appends requests and responses to a file of recordings.
 #[derive(Debug)]
 pub struct Recorder {
     file: File,
@@ -46,10 +46,10 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Opens or creates a file that only its owner can read. These secrets are masked in it.
+    /// Opens or creates a file that only its owner can read. The secrets are masked in it.
     ///
     /// # Errors
-    /// When it cannot be written, or its last line was cut off.
+    /// A failure if the file cannot be written, or its last line is incomplete.
     pub fn open(path: &Path, secrets: &[Secret]) -> Result<Self, Failure> {
         let shown = path.display().to_string();
         let open = || {

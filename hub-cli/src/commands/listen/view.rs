@@ -24,13 +24,13 @@ pub struct Delivery {
     pub seq: Value,
     pub id: Value,
     pub text: String,
-    /// 0 for none.
+    /// HTTP status; 0 without a response.
     pub status: u16,
     pub took: Duration,
     /// The first line of the response, or the error.
     pub answer: String,
     pub reply: Option<String>,
-    /// Why the response is not used as a reply.
+    /// Reason that the response is not used as a reply.
     pub unsent: Option<String>,
 }
 

@@ -24,7 +24,7 @@ use crate::{
 /// Time between two requests for the progress.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Starts the replay and prints what was not delivered, then the totals.
+/// Starts the replay and prints the failed deliveries, then the totals.
 pub async fn run(
     args: &ReplayArgs,
     source: Source<'_>,
@@ -87,7 +87,7 @@ async fn follow(
     let until = clock.instant() + Duration::from_secs(timeout);
     let mut progress = Progress::new(Some(total), printer);
     loop {
-        // Read before the numbers: what ends in between is not counted as waiting.
+        // Read before the numbers: a delivery that ends in between is then not counted as waiting.
         let waiting = traces(id, Some(TraceStatus::Pending), client).await?;
         let now = client.get(&format!("/api/replays/{id}")).await?;
         let [pending, ok, error, skipped, deleted] =
@@ -96,7 +96,7 @@ async fn follow(
         progress.update(&totals, printer);
         if waiting.iter().all(|trace| trace.attempts > 0) || clock.instant() >= until {
             progress.finish();
-            // What the hub attempts again has failed so far.
+            // Deliveries that the hub will retry have failed so far.
             return Ok(Totals { failed: totals.failed + pending, ..totals });
         }
         clock.sleep(POLL_INTERVAL).await;
@@ -121,7 +121,7 @@ async fn traces(id: &str, status: Option<TraceStatus>, client: &Client) -> Resul
     }
 }
 
-/// What is printed of a trace; nothing of a delivered one.
+/// Report about a trace; `None` for a delivered one.
 fn report(trace: &Trace) -> Option<Report> {
     let (outcome, reason) = match trace.status {
         TraceStatus::Ok => return None,

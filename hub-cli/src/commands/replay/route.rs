@@ -1,4 +1,4 @@
-//! Where recordings are sent from: the hub, or this process.
+//! Senders of recordings: the hub, or this process.
 
 use std::{path::Path, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
     printer::Printer,
 };
 
-/// Where recordings are sent from.
+/// Sender of the recordings.
 #[derive(Debug)]
 pub enum Route {
     /// The hub sends the replays.

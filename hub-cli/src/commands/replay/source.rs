@@ -56,8 +56,8 @@ pub enum Source<'r> {
 pub type Recorded<'r> = std::pin::Pin<Box<dyn Stream<Item = Result<Recording, Failure>> + 'r>>;
 
 impl<'r> Source<'r> {
-    /// Their number, if it can be known in advance. Reads all of them once, so that invalid ones are found before
-    /// anything is sent.
+    /// Returns the number of recordings if it can be known in advance. Reads all of them once, so that invalid ones
+    /// are found before anything is sent.
     pub async fn count(&self) -> Result<Option<u64>, Failure> {
         match self {
             Self::Query(recordings) => recordings.count().await.map(Some),
@@ -136,7 +136,7 @@ async fn of_ids(client: &Client, bot: Option<BotId>, ids: Vec<TraceId>) -> Vec<R
 /// A line, and its name in messages.
 type Line = Result<(String, String), Failure>;
 
-/// The ids of the lines that are there, at least one, and why no more follow; neither at the end.
+/// Returns the ids of the available lines, at least one, and the failure after them; neither at the end.
 async fn next_ids(lines: &mut mpsc::Receiver<Line>, skip: &mut Skip) -> (Vec<TraceId>, Option<Failure>) {
     let mut ids = Vec::new();
     while ids.len() < BATCH {
@@ -185,7 +185,7 @@ async fn next_recording(
     skip.found().map(|()| None)
 }
 
-/// The reason without the number of the line: to the parser, every line is the first one.
+/// Returns the reason without the line number: for the parser, every line is the first one.
 fn reason(error: &serde_json::Error) -> String {
     let (text, column) = (error.to_string(), error.column());
     match text.strip_suffix(&format!(" at line {} column {column}", error.line())) {
@@ -203,10 +203,10 @@ pub struct LineFilter {
 }
 
 impl LineFilter {
-    /// As the arguments say.
+    /// Creates the filter of these arguments.
     ///
     /// # Errors
-    /// When a time is invalid, or the channel is not named by its id.
+    /// A failure if a time is invalid, or the channel is not given by its id.
     pub fn of(args: &TraceFilterArgs) -> Result<Self, Failure> {
         let channel = args.channel.as_ref().map(|channel| {
             channel.parse().map_err(|_| {
@@ -252,7 +252,7 @@ impl Skip {
         }
     }
 
-    /// Nothing was sent if it was not found.
+    /// Fails if the trace was not found, in which case nothing was sent.
     fn found(&self) -> Result<(), Failure> {
         match self.after {
             None => Ok(()),
@@ -304,10 +304,10 @@ fn send_lines(source: &mut impl BufRead, name: &str, sender: &mpsc::Sender<Line>
     true
 }
 
-/// The files of a name: itself, or the `*.jsonl` of a folder in the order of their names.
+/// Returns the files of a name: itself, or the `*.jsonl` of a folder in the order of their names.
 ///
 /// # Errors
-/// When there is no such file, or none in the folder.
+/// A failure if the file does not exist, or the folder contains none.
 pub fn files(name: &str) -> Result<Vec<PathBuf>, Failure> {
     let path = Path::new(name);
     let about = std::fs::metadata(path).map_err(|error| Failure::file(name, error))?;

@@ -14,7 +14,7 @@ use crate::{
     sim_client::SimClient,
 };
 
-/// How long further replies are collected after the first.
+/// Time for which further replies are collected after the first.
 const FURTHER_REPLIES: Duration = Duration::from_millis(300);
 const MAX_TRACES: u32 = 20;
 
@@ -42,7 +42,7 @@ pub async fn last_sent(simulator: &SimClient, wx_id: &str) -> Result<u64, Failur
 }
 
 impl SentMessage<'_> {
-    /// The replies within `wait`; it ends shortly after the first one.
+    /// Returns the replies within `wait`. It ends shortly after the first one.
     pub async fn replies(&self, wait: Duration) -> Result<Vec<String>, Failure> {
         let clock = Clock::system();
         let (mut until, mut after, mut replies) = (clock.now() + wait, self.after, Vec::new());

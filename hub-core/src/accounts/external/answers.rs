@@ -1,5 +1,5 @@
-//! Lenient reading of what providers send: only the members that are used count, in whatever form they come. What
-//! remains is handed to the libraries in the form of the standards.
+//! Lenient parsing of provider responses: only the used members matter, in any form. The result is passed to the
+//! libraries in the form of the standards.
 
 use oauth2::HttpResponse;
 use serde_json::{Map, Value, json};
@@ -73,8 +73,8 @@ pub(super) fn metadata(response: HttpResponse) -> HttpResponse {
     replaced(response, None, &tidy)
 }
 
-/// The claims of an ID token that are checked, with the others left out: their types are the issuer's affair. The
-/// signature is of the whole text and is checked apart from it.
+/// Returns the claims of an ID token that are checked, without the others, whose types depend on the issuer. The
+/// signature covers the whole text and is checked separately.
 pub(super) fn checked_claims(claims: &Value) -> Value {
     // Required by the library, which does not check it.
     let mut tidy = json!({ "iat": 0 });

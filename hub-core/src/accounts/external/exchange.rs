@@ -1,4 +1,4 @@
-//! From a code to a person.
+//! Exchanges an authorization code for a profile.
 
 use oauth2::{
     AuthType, AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet, EndpointSet,
@@ -15,26 +15,26 @@ use crate::{
     secret::Secret,
 };
 
-/// Longest text that is taken over from a provider, in characters.
+/// Longest text that is copied from a provider, in characters.
 const MAX_TEXT: usize = 256;
 
 /// An identity at a provider.
 #[derive(Debug)]
 pub(super) struct Profile {
-    /// Their id there.
+    /// Id at the provider.
     pub(super) subject: String,
-    /// What they sign in with there.
+    /// Username at the provider.
     pub(super) username: String,
-    /// What they are called there.
+    /// Display name at the provider.
     pub(super) name: String,
-    /// Their picture there.
+    /// Picture at the provider.
     pub(super) avatar_url: String,
 }
 
 type OAuthClient = BasicClient<EndpointSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointSet>;
 
 impl Accounts<'_> {
-    /// The provider's page for one sign-in.
+    /// Builds the URL of the provider's page for one sign-in.
     pub(super) async fn authorize_url(
         &self,
         provider: &Provider,
@@ -61,7 +61,7 @@ impl Accounts<'_> {
         }
     }
 
-    /// Exchanges the code and asks who it is. The token is forgotten at once. The error is for the log.
+    /// Exchanges the code and fetches the profile. The token is dropped afterwards. The error is for the log.
     pub(super) async fn profile(
         &self,
         provider: &Provider,
@@ -101,7 +101,7 @@ impl Accounts<'_> {
 
 fn oauth_client(provider: &Provider, endpoints: &OAuthEndpoints, callback: Url) -> OAuthClient {
     let client = BasicClient::new(ClientId::new(provider.client_id.clone()))
-        // In the body, where every provider of this kind looks for it.
+        // Providers of this kind read the secret from the body.
         .set_auth_type(AuthType::RequestBody)
         .set_auth_uri(AuthUrl::from_url(endpoints.authorize_url.clone()))
         .set_token_uri(TokenUrl::from_url(endpoints.token_url.clone()))
@@ -112,7 +112,8 @@ fn oauth_client(provider: &Provider, endpoints: &OAuthEndpoints, callback: Url) 
     }
 }
 
-/// The chain of causes in one line. The libraries' errors name no secrets; answers of providers are left out.
+/// Joins an error and its causes in one line. The libraries' errors name no secrets; responses of providers are left
+/// out.
 pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -123,8 +124,8 @@ pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
     text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
 }
 
-/// Why there is no token. What a provider says of it beyond the words of RFC 6749 §5.2 is left out: it may repeat the
-/// request, which includes secrets.
+/// Describes why there is no token. Of a provider's error only the codes of RFC 6749 §5.2 are used: the rest may
+/// repeat the request, which includes secrets.
 pub(super) fn refusal<E: std::error::Error + 'static>(error: &BasicRequestTokenError<E>) -> String {
     match error {
         RequestTokenError::ServerResponse(refused) => match refused.error() {
@@ -135,7 +136,7 @@ pub(super) fn refusal<E: std::error::Error + 'static>(error: &BasicRequestTokenE
     }
 }
 
-/// Strict for the identity, lenient for display data.
+/// Reads a profile, strict for the identity, lenient for display data.
 fn read_profile(body: &[u8]) -> Result<Profile, String> {
     let json: Value =
         serde_json::from_slice(body).map_err(|error| format!("the profile is no JSON: {error}"))?;
@@ -148,7 +149,7 @@ fn read_profile(body: &[u8]) -> Result<Profile, String> {
     })
 }
 
-/// The first of these members that is text; empty if none is.
+/// Returns the first of these members that is text; empty if none is.
 pub(super) fn display(json: &Value, names: &[&str]) -> String {
     clean(names.iter().find_map(|name| answers::text(json, name)).unwrap_or_default())
 }
@@ -157,7 +158,7 @@ pub(super) fn clean(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
 }
 
-/// Pictures are shown by browsers: nothing but https.
+/// Keeps https URLs only, because browsers load the pictures.
 pub(super) fn clean_url(text: &str) -> String {
     let fits = text.len() <= 2048 && Url::parse(text).is_ok_and(|url| url.scheme() == "https");
     if fits { clean(text) } else { String::new() }

@@ -1,4 +1,4 @@
-//! The way to a provider: the guarded client, with its deadline and its cap.
+//! HTTP access to providers through the guarded client, with a timeout and a size limit.
 
 use std::{future::Future, time::Duration};
 
@@ -6,26 +6,27 @@ use oauth2::{HttpRequest, HttpResponse};
 
 use crate::egress::{Call, Egress, EgressError};
 
-/// Limit over one request and its answer.
+/// Time limit of one request and its response.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// Largest answer.
+/// Largest response in bytes.
 const MAX_ANSWER: usize = 256 * 1024;
 
-/// Why a provider was not reached.
+/// Reason that a provider was not reached.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unreachable {
-    /// Its address is not one that we dial.
+    /// The hub does not connect to its address.
     #[error("{0}")]
     Address(String),
-    /// There was no answer.
+    /// No response was received.
     #[error(transparent)]
     Egress(#[from] EgressError),
-    /// The answer could not be put together.
+    /// The response could not be built.
     #[error(transparent)]
     Http(#[from] http::Error),
 }
 
-/// An HTTP client in the form of the libraries. They are strict, so `tidy` rewrites each response before they read it.
+/// Returns an HTTP client for the OAuth libraries. They are strict, so `tidy` rewrites each response before they read
+/// it.
 pub(super) fn client(
     egress: &Egress,
     tidy: fn(HttpResponse) -> HttpResponse,

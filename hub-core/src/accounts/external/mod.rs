@@ -1,4 +1,4 @@
-//! Signing in with an account at an external provider, and linking one.
+//! Sign-in with an account at an external provider, and linking of such an account.
 //!
 //! An account is identified by the provider and its subject only, never by e-mail or name. A sign-in is a ceremony of
 //! one browser, for one provider, once.
@@ -33,39 +33,39 @@ use crate::{
     time::Timestamp,
 };
 
-/// How long a person may take at the provider.
+/// Time limit of a sign-in at the provider.
 const LIFETIME: Duration = Duration::from_secs(10 * 60);
-/// Names that are tried for a new account.
+/// Maximum number of usernames that are tried for a new account.
 const NAMES: u32 = 20;
 
-/// Where to send the browser.
+/// Start of a sign-in at a provider.
 #[derive(Debug, Clone)]
 pub struct ExternalStart {
-    /// The provider's page.
+    /// The provider's page, to which the browser is sent.
     pub url: Url,
 }
 
-/// What the provider sent the browser back with.
+/// Query parameters with which the provider sends the browser back.
 #[derive(Debug, Clone, Default)]
 pub struct ExternalReturn {
-    /// Our state.
+    /// State that the hub issued.
     pub state: String,
-    /// The code, when the person agreed.
+    /// Authorization code, present when the user agreed.
     pub code: Option<Secret>,
-    /// The provider's word for what went wrong.
+    /// Error code of the provider.
     pub error: Option<String>,
-    /// Who the provider says it is (RFC 9207).
+    /// Issuer (RFC 9207).
     pub iss: Option<String>,
 }
 
-/// Why a person came back from a provider and is not signed in.
+/// Reason that a user returned from a provider and is not signed in.
 #[derive(Debug)]
 pub enum ReturnError {
     /// The ceremony itself is invalid; there is no page to report it to.
     Ceremony(Error),
-    /// The person or the provider said no, or the provider failed. The word goes to the sign-in page.
+    /// The user or the provider declined, or the provider failed. The word is passed to the sign-in page.
     Provider(&'static str),
-    /// The hub says no.
+    /// The hub rejects the sign-in.
     Refused(Error),
 }
 
@@ -75,23 +75,23 @@ impl From<Error> for ReturnError {
     }
 }
 
-/// What has to be known when the browser comes back.
+/// State of a sign-in between its start and the return of the browser.
 #[derive(Serialize, Deserialize)]
 struct Away {
     provider: String,
     verifier: String,
     nonce: String,
     redirect: String,
-    /// Who wants to link the account, and in which session.
+    /// User and session that link the account.
     linking: Option<(String, String)>,
 }
 
-/// Longest path to which a browser is sent after signing in, in bytes: room for the request of an app, which names its
-/// scopes, its state and where it goes on.
+/// Longest path to which a browser is sent after a sign-in, in bytes. It holds the authorization request of an app
+/// with its scopes, state and redirect URL.
 pub const MAX_RETURN_PATH: usize = 2048;
 
-/// Whether a text is a path of this hub, to which a browser may be sent after signing in: one slash in front, nothing
-/// that a browser reads as another host.
+/// Whether a text is a path of this hub, to which a browser may be sent after a sign-in: it begins with one slash and
+/// contains nothing that a browser reads as another host.
 pub fn is_safe_path(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_graphic() && c != '\\';
     let base = Url::parse("http://hub.invalid/").expect("it is a URL");
@@ -108,11 +108,11 @@ impl<'h> Accounts<'h> {
         &self.ctx.config.providers
     }
 
-    /// Begins a sign-in at a provider, or with `actor` the linking of an account. `redirect` is where to go
-    /// afterwards; what is not a path of this hub counts as `/`.
+    /// Starts a sign-in at a provider, or with `actor` the linking of an account. `redirect` is the target
+    /// afterwards; anything but a path of this hub counts as `/`.
     ///
     /// # Errors
-    /// `NOT_FOUND` for an unknown provider, `FORBIDDEN` when the session of who links is not fresh,
+    /// `NOT_FOUND` for an unknown provider, `FORBIDDEN` when the session that links is not fresh,
     /// `UPSTREAM_ERROR` when the provider cannot be reached.
     pub async fn begin_external(
         &self,
@@ -144,8 +144,8 @@ impl<'h> Accounts<'h> {
         Ok(ExternalStart { url })
     }
 
-    /// Ends what [`begin_external`](Self::begin_external) began: the user who is signed in now, or `None` when
-    /// an account was linked, and where to send them.
+    /// Finishes what [`begin_external`](Self::begin_external) started. Returns the user who is signed in now, or
+    /// `None` when an account was linked, and the path to send them to.
     ///
     /// # Errors
     /// [`ReturnError`].
@@ -215,7 +215,7 @@ impl<'h> Accounts<'h> {
             read.external_accounts().find_user(&provider.name, &profile.subject).await?
         };
         let new_id = self.ctx.ids.next();
-        // Asked before the transaction, which asks again what counts.
+        // Checked early; the transaction checks again.
         let entry = if known.is_none() { Some(self.check_entry(None, new_id, client).await?) } else { None };
         let entrance = Entrance {
             names: profile.names(NAMES, new_id),
@@ -238,23 +238,23 @@ impl<'h> Accounts<'h> {
         found.ok_or_else(|| Error::not_found("provider"))
     }
 
-    /// Where the provider sends people back to: from the public URL alone, one per provider.
+    /// The provider's redirect URI. It depends on the public URL alone, one per provider.
     fn callback_url(self, provider: &Provider) -> Url {
         self.ctx.config.address(&format!("/api/auth/callback/{}", provider.name))
     }
 
-    /// 256 random bits in 43 characters that need no escaping.
+    /// Returns 256 random bits in 43 characters that need no escaping.
     fn random_text(self) -> String {
         data_encoding::BASE64URL_NOPAD.encode(&self.ctx.random.bytes::<32>())
     }
 }
 
-/// Everything that signing in with an external account writes; moved into the write.
+/// Data of a sign-in with an external account, moved into the write transaction.
 struct Entrance {
     account: ExternalAccount,
     names: Vec<String>,
     display_name: Option<String>,
-    /// Present if the account belonged to no user a moment ago.
+    /// Present if the account was not linked to a user before the transaction.
     entry: Option<Entry>,
     session: NewSession,
     new_id: UserId,
@@ -276,9 +276,9 @@ impl Entrance {
         Ok(user_id)
     }
 
-    /// Makes the account under the first name that is free. A name that is taken belongs to another user.
+    /// Creates the account under the first free name. A name that is taken belongs to another user.
     async fn admit(&mut self, tx: &mut Tx) -> Result<UserId> {
-        // It was unlinked in between; the next sign-in creates an account.
+        // The account was unlinked meanwhile; the next sign-in creates an account.
         let entry =
             self.entry.take().ok_or_else(|| Error::conflict("the account was unlinked; try again"))?;
         let mut free = None;
@@ -311,7 +311,8 @@ impl Profile {
         }
     }
 
-    /// Names for a new account: the one they have there as far as it is allowed here, then with numbers.
+    /// Returns usernames for a new account: the one at the provider, reduced to allowed characters, then with
+    /// numbers.
     fn names(&self, count: u32, id: UserId) -> Vec<String> {
         let lower = self.username.to_ascii_lowercase();
         let allowed = |c: &char| c.is_ascii_alphanumeric() || *c == '_' || *c == '-';
@@ -332,7 +333,7 @@ impl Profile {
     }
 }
 
-/// The session that came back is the one that went away.
+/// Checks that the browser returned with the session that started the linking.
 fn same_session((user, session): &(String, String), actor: Option<&Actor>) -> Result<UserId> {
     let now = actor.and_then(|actor| actor.user().ok()).ok_or_else(not_signed_in)?;
     let same =

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{context::Context, secret::Secret};
 
-/// Signatures that count: those of keys that only the issuer has.
+/// Accepted signature algorithms: those with keys that only the issuer has.
 const ALGORITHMS: [CoreJwsSigningAlgorithm; 7] = [
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha256,
     CoreJwsSigningAlgorithm::RsaSsaPkcs1V15Sha384,
@@ -40,7 +40,7 @@ const ALGORITHMS: [CoreJwsSigningAlgorithm; 7] = [
     CoreJwsSigningAlgorithm::EdDsa,
 ];
 
-/// The member of the answer of a token endpoint that OpenID Connect adds.
+/// Member that OpenID Connect adds to the response of a token endpoint.
 #[derive(Debug, Serialize, Deserialize)]
 struct IdTokenText {
     id_token: Option<String>,
@@ -48,7 +48,8 @@ struct IdTokenText {
 
 impl ExtraTokenFields for IdTokenText {}
 
-/// Exchanges codes. The library for OpenID Connect would refuse an ID token with an odd claim, so the token is read below.
+/// Client that exchanges codes. The OpenID Connect library would reject an ID token with an odd claim, so the token
+/// is read below.
 type TokenClient = oauth2::Client<
     BasicErrorResponse,
     StandardTokenResponse<IdTokenText, BasicTokenType>,
@@ -116,7 +117,7 @@ pub(super) async fn authorize_url(
         || CsrfToken::new(state),
         || Nonce::new(nonce),
     );
-    // The library asks for `openid` by itself.
+    // The library adds `openid` by itself.
     let scopes = provider.scopes.iter().filter(|scope| *scope != "openid").cloned().map(Scope::new);
     Ok(request.add_scopes(scopes).set_pkce_challenge(challenge).url().0)
 }
@@ -152,7 +153,7 @@ pub(super) async fn profile(
     };
     if profile.username.is_empty()
         && let Some(url) = metadata.userinfo_endpoint()
-        // What is only nice to know may fail.
+        // This request is optional and may fail.
         && let Ok(answer) = http::profile(&ctx.egress, url.as_str(), token.access_token().secret()).await
         && let Ok(info) = serde_json::from_slice::<Value>(answer.body())
         && answers::identifier(&info["sub"]).as_ref() == Some(&profile.subject)
@@ -165,7 +166,7 @@ pub(super) async fn profile(
     Ok(profile)
 }
 
-/// The values that an ID token has to agree with.
+/// Expected values of an ID token.
 struct Expected<'e> {
     client_id: &'e str,
     metadata: &'e CoreProviderMetadata,
@@ -173,8 +174,8 @@ struct Expected<'e> {
     now: DateTime<Utc>,
 }
 
-/// The claims of an ID token, once everything that identifies the user is checked. The signature is of the token as it
-/// came; the library then checks the claims of a copy that has no others.
+/// Returns the claims of an ID token after all checks that identify the user. The signature is checked over the token
+/// as received; the library then checks a copy of the claims without the others.
 fn verified_claims(text: &str, access_token: &AccessToken, expected: &Expected<'_>) -> Result<Value, String> {
     let bad = || "the ID token cannot be read".to_owned();
     let decoded =
@@ -194,7 +195,7 @@ fn verified_claims(text: &str, access_token: &AccessToken, expected: &Expected<'
         expected.metadata.jwks().clone(),
     )
     .set_time_fn(move || now)
-    // Other audiences may be there if the token was issued to this client.
+    // Other audiences are allowed if the token was issued to this client.
     .set_other_audience_verifier_fn(move |_| is_for_us);
     let algorithm = token.signing_alg().map_err(|error| describe(&error))?;
     if !ALGORITHMS.contains(algorithm) {

@@ -26,19 +26,19 @@ mod tests;
 
 use notes::Notes;
 
-/// A login lives this long.
+/// Lifetime of a login in progress.
 const LIFETIME: Duration = Duration::from_secs(480);
 /// Codes per login: the first and two refreshes.
 const MAX_CODES: u32 = 3;
 /// Longest wait of one confirm.
 const MAX_WAIT: Duration = Duration::from_secs(30);
-/// Logins in progress per user; the oldest is forgotten beyond that.
+/// Maximum number of logins in progress per user; the oldest is dropped beyond that.
 const MAX_OPEN: u32 = 10;
-/// How long an ended login can still be asked about.
+/// Time for which the status of an ended login stays available.
 const RETENTION: Duration = Duration::from_secs(3600);
-/// Tokens shown to the network at the start.
+/// Maximum number of tokens sent to the network at the start.
 const MAX_KNOWN: u32 = 10;
-/// The network that is used when there are several and none is named.
+/// Network that is used when there are several and none is named.
 const DEFAULT_NETWORK: &str = "ilink";
 
 /// An account to bind.
@@ -72,20 +72,20 @@ pub struct BindView {
     pub expires_at: Timestamp,
 }
 
-/// The answer of a confirm.
+/// Result of a confirm.
 #[derive(Debug, Clone)]
 pub struct BindStep {
     /// The network of the account.
     pub network: String,
     /// Status of the login.
     pub status: BindStatus,
-    /// The code to scan now; only while it waits to be scanned.
+    /// The code to scan, while the login waits for it.
     pub qr_text: Option<Secret>,
-    /// The code as an SVG document, once it is another than the first.
+    /// The code as an SVG document, if it differs from the first one.
     pub qr_svg: Option<Secret>,
-    /// Why, where the status alone does not say: a wrong number, a refusal.
+    /// Detail of a status: a wrong number or the reason of a refusal.
     pub reason: Option<String>,
-    /// The bot, once the login ended well.
+    /// The bot, once the login succeeded.
     pub bot: Option<Bot>,
 }
 
@@ -130,12 +130,12 @@ impl Bots<'_> {
         Ok(BindView { bind_id: id, qr_text: prompt.qr_text, qr_svg, expires_at })
     }
 
-    /// Waits up to `wait` for the next change of a login and returns its status. A number that the phone shows is
-    /// passed in `verify_code`. After the end, the final status is returned again.
+    /// Waits up to `wait` for the next change of a login and returns its status. `verify_code` is the number that the
+    /// phone shows. After the end, the final status is returned again.
     ///
     /// # Errors
-    /// `NOT_FOUND` unless the actor started it; `INVALID_PARAMS` on a number that is none or a wait beyond
-    /// 30 s; `UPSTREAM_ERROR` when a new code was needed and the network gave none (the login goes on).
+    /// `NOT_FOUND` unless the actor started it; `INVALID_PARAMS` on an invalid number or a wait beyond 30 s;
+    /// `UPSTREAM_ERROR` when the network did not return a required new code (the login continues).
     pub async fn confirm_bind(
         &self,
         actor: &Actor,
@@ -154,7 +154,7 @@ impl Bots<'_> {
         self.answer(&bind).await
     }
 
-    /// The status of a login as it is known; the network is not asked.
+    /// Returns the stored status of a login, without a request to the network.
     ///
     /// # Errors
     /// `NOT_FOUND` unless the actor started it.
@@ -182,7 +182,7 @@ impl Bots<'_> {
         })
     }
 
-    /// A login of the actor's. A channel client sees only those of its own bot.
+    /// Returns a login of the actor. A channel client sees only those of its own bot.
     async fn find_bind(&self, actor: &Actor, id: BindId) -> Result<StoredBind> {
         let owner = starter(actor)?;
         let bind = self.ctx.store.read().await?.binds().find(owner, id).await?;
@@ -217,7 +217,7 @@ impl Bots<'_> {
         self.ctx.network(&name).map(|_| name)
     }
 
-    /// A new code, and the bots whose tokens were sent to the network.
+    /// Requests a new code. Returns it with the bots whose tokens were sent to the network.
     async fn new_code(
         &self,
         owner: UserId,
@@ -229,7 +229,7 @@ impl Bots<'_> {
         drop(read);
         let (mut known, mut tokens) = (Vec::new(), Vec::new());
         for (bot, sealed) in logins {
-            // A login that no longer opens is not known any more; that must not keep it from being renewed.
+            // A login that cannot be decrypted is left out, so that it can still be renewed.
             match credentials::open(&self.ctx.sealer, bot, &sealed) {
                 Ok(login) => {
                     known.push(bot);
@@ -243,7 +243,7 @@ impl Bots<'_> {
     }
 }
 
-/// The hub user a login is for.
+/// Returns the hub user of a login.
 fn starter(actor: &Actor) -> Result<UserId> {
     match actor {
         Actor::Channel(channel) => Ok(channel.owner_id),
@@ -251,7 +251,7 @@ fn starter(actor: &Actor) -> Result<UserId> {
     }
 }
 
-/// The bot a login is restricted to: whatever a user says, and always its own for a channel client.
+/// Returns the bot to which a login is restricted: any or none for a user, always its own for a channel client.
 fn for_bot(actor: &Actor, wanted: Option<BotId>) -> Result<Option<BotId>> {
     match actor {
         Actor::Channel(channel) if wanted.is_none_or(|bot| bot == channel.bot_id) => Ok(Some(channel.bot_id)),

@@ -25,12 +25,12 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// Notes on a fresh code.
+    /// State of a new code.
     pub fn new(prompt: &LoginPrompt, known: Vec<BotId>) -> Self {
         Self { qr_text: prompt.qr_text.clone(), state: prompt.state.0.clone(), known, reason: None }
     }
 
-    /// What is left at the end: nothing secret.
+    /// State of an ended login, without secrets.
     pub fn ended(reason: Option<String>) -> Self {
         Self { qr_text: Secret::new(""), state: Secret::new(""), known: Vec::new(), reason }
     }
@@ -47,7 +47,7 @@ impl Notes {
 
     pub fn open(sealer: &Sealer, bind: &StoredBind) -> Result<Self> {
         let text = sealer.open(&place(bind.id), &bind.private)?;
-        // The cause may quote the text, so it is not kept.
+        // The error is dropped, because it may quote the text.
         serde_json::from_str(text.expose())
             .map_err(|_| Error::internal(format!("the notes of {} do not parse", bind.id)))
     }

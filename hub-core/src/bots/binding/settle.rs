@@ -25,24 +25,24 @@ use crate::{
     wake::Hint,
 };
 
-/// Everything one try needs; moved into the write.
+/// Data of one attempt, moved into the write.
 #[derive(Debug, Clone)]
 struct Settlement {
     bind: StoredBind,
     credentials: Credentials,
-    /// Id of the bot, in case a new one is made.
+    /// Id for a new bot, if one is created.
     new_id: BotId,
     max_bots: u32,
     sealer: Sealer,
     ids: Ids,
     now: Timestamp,
-    /// The entry about a new bot.
+    /// Audit entry of a new bot.
     created: NewEntry,
-    /// The entry about a bot that gets the login.
+    /// Audit entry of a bot that gets the new login.
     reused: NewEntry,
 }
 
-/// What happens to the account.
+/// Decision about the account.
 enum Decision {
     Create,
     Reuse(BotId),
@@ -50,8 +50,7 @@ enum Decision {
 }
 
 impl Bots<'_> {
-    /// Gives the login to the account's bot, or to a new one. Nothing is overwritten that belongs to another hub
-    /// user.
+    /// Assigns the login to the account's bot, or to a new one. Data of another hub user is never overwritten.
     pub(super) async fn settle(
         &self,
         actor: &Actor,
@@ -73,22 +72,22 @@ impl Bots<'_> {
         let (again, new_id) = (settlement.clone(), settlement.new_id);
         let settled = self.ctx.store.write(move |tx| Box::pin(settlement.run(tx))).await;
         let settled = match settled {
-            // Another node bound the same account in between; now it is visible.
+            // Another node bound the same account meanwhile, which is visible now.
             Err(error) if is_constraint(&error) => {
                 self.ctx.store.write(move |tx| Box::pin(again.run(tx))).await
             }
             other => other,
         };
         if let Some(bot) = settled? {
-            // Before the hint: the bot may be online at once.
+            // Notify before the hint, after which the bot may be online at once.
             self.notify_bot(bot, if bot == new_id { BotStatus::Pending } else { BotStatus::Connecting });
             self.ctx.node.wake.hint(Hint::Bot(bot));
         }
         Ok(())
     }
 
-    /// The account is bound to a token that was sent to the network: that login is used again. The network does not
-    /// report which of several it is; then all inactive ones are tried.
+    /// Resumes the login of an account that is bound to a token sent to the network. The network does not report
+    /// which of several tokens it is, so all inactive bots among them are resumed.
     pub(super) async fn resume(&self, actor: &Actor, bind: &StoredBind, known: Vec<BotId>) -> Result<()> {
         if known.is_empty() {
             let reason = "the account is already bound, and this hub has no login for it: \
@@ -137,7 +136,7 @@ impl Bots<'_> {
 }
 
 impl Settlement {
-    /// Decides and writes in one transaction; gives the bot that has a new login.
+    /// Decides and writes in one transaction. Returns the bot that has a new login.
     async fn run(self, tx: &mut Tx) -> Result<Option<BotId>> {
         let decision = self.decide(tx).await?;
         let (status, bot_id, reason) = match decision {
@@ -148,7 +147,7 @@ impl Settlement {
         let private = Notes::ended(reason).seal(&self.sealer, self.bind.id);
         let change = BindChange { status, private, codes_shown: self.bind.codes_shown, bot_id };
         if !tx.binds().advance(self.bind.id, self.bind.rev, &change).await? {
-            // Another confirm settled it, with a login of its own.
+            // Another confirm finished it with its own login.
             return Ok(None);
         }
         match decision {
@@ -203,7 +202,7 @@ impl Settlement {
         tx.audit().add(&self.created.clone().target(bot.id, bot.name).detail(detail)).await
     }
 
-    /// The bot and its channels stay; what belonged to the old login goes.
+    /// Replaces the login of a bot. The bot and its channels stay, and its sending windows are closed.
     async fn reuse(&self, tx: &mut Tx, bot: BotId) -> Result<()> {
         let before = status_of(tx, bot).await?;
         tx.bots().replace_login(bot, &self.login(bot), self.now).await?;

@@ -1,4 +1,4 @@
-//! What receivers answer, and its outcome.
+//! Tests of the responses of receivers and their outcomes.
 
 use data_encoding::BASE64;
 

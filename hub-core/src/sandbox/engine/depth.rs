@@ -1,5 +1,5 @@
-//! How much stack a thousand calls take. The engine counts bytes, and what a call takes depends on compiler and
-//! processor, so it is measured when the process starts.
+//! Stack size for a thousand nested calls. The engine limits bytes, and the bytes per call depend on compiler and
+//! processor, so they are measured once per process.
 
 use std::sync::LazyLock;
 
@@ -7,15 +7,15 @@ use rquickjs::Runtime;
 
 use super::program::compiling_context;
 
-/// Levels a plugin may call deep: 1000, of which the hook and the call into the engine are two.
+/// Call depth of a plugin: 1000, of which the hook and the call into the engine are two.
 const LEVELS: usize = 998;
-/// What is used when measuring fails: a release build on x86-64.
+/// Bytes per call if the measurement fails, as in a release build on x86-64.
 const USUAL: usize = 640;
 
-/// Bytes of one value of the engine: a frame of the smallest function has one fewer than the measured one.
+/// Size of one engine value in bytes. A frame of the smallest function has one value fewer than the measured one.
 const VALUE: usize = 16;
 
-/// Bytes of stack with which the smallest function calls itself at most a thousand times; functions with arguments and
+/// Bytes of stack that let the smallest function recurse at most a thousand levels. Functions with arguments and
 /// locals stop earlier.
 pub(super) static STACK: LazyLock<usize> = LazyLock::new(|| {
     let (low, high) = (128 << 10, 256 << 10);

@@ -1,4 +1,4 @@
-//! What a thrown value says, without running more of the author's code than it must.
+//! Conversion of thrown values to [`ScriptError`], with as little of the author's code run as possible.
 
 use rquickjs::{Ctx, Error, Function, Object, Value};
 
@@ -7,11 +7,11 @@ use super::{
     program::PLUGIN,
 };
 
-/// What `throw null` says.
+/// Message for `throw null`.
 pub(super) const NULL: &str = "null was thrown";
 
-/// Reads the pending exception; `kind` is what it is unless it says better, and `describe` puts thrown values that
-/// are not errors into words.
+/// Reads the pending exception. `kind` applies unless the exception implies another one; `describe` formats thrown
+/// values that are not errors.
 pub(super) fn read<'js>(
     ctx: &Ctx<'js>,
     error: &Error,
@@ -58,7 +58,7 @@ fn thrown<'js>(value: &Value<'js>, kind: ErrorKind, describe: Option<&Function<'
     }
 }
 
-/// A property that is a string, well-formed or not.
+/// Reads a string property. A string with a lone surrogate is replaced by a note.
 fn property(object: &Object<'_>, name: &str) -> Option<String> {
     let value: Value = object.get(name).ok().or_else(|| {
         object.ctx().catch();
@@ -68,7 +68,7 @@ fn property(object: &Object<'_>, name: &str) -> Option<String> {
     text.ok().or_else(|| Some("(text with a lone surrogate)".to_owned()))
 }
 
-/// Line and column of the topmost place in the author's file.
+/// Line and column of the topmost stack frame in the author's file.
 fn position(stack: &str) -> Option<(u32, u32)> {
     stack.lines().find_map(|frame| {
         let (_, place) = frame.split_once(PLUGIN)?;

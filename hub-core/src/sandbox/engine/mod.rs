@@ -1,5 +1,5 @@
-//! One run in the engine, on the thread of the caller: a new runtime and context, the prelude, the author's code,
-//! the hook, its promises, and what it left. Nothing of it outlives the run.
+//! One run in the engine, on the thread of the caller: a new runtime and context, the prelude, the author's code, the
+//! hook, its promises and its result. Nothing of it outlives the run.
 
 mod depth;
 mod failure;
@@ -37,22 +37,22 @@ use super::{
 
 /// Makes fetches on behalf of a run.
 pub(super) trait Host {
-    /// Begins one; its answer comes with the same number.
+    /// Starts a fetch. Its answer carries the same number.
     fn fetch(&mut self, number: u32, call: FetchCall);
 
-    /// Waits for the next answer, `left` at most; `None` when there will be none in time.
+    /// Waits for the next answer, `left` at most. `None` when none arrives in time.
     fn answer(&mut self, left: Duration) -> Option<(u32, Result<FetchAnswer, String>)>;
 }
 
-/// Gets the engine ready, so that the first run does not pay for it.
+/// Prepares the engine, so that the first run does not pay for it.
 pub(super) fn warm_up() {
     std::sync::LazyLock::force(&depth::STACK);
     std::sync::LazyLock::force(&PRELUDE_PROGRAM);
     std::sync::LazyLock::force(&WEB_PROGRAM);
 }
 
-/// Makes one run and reports its outcome before anything is torn down: freeing a full heap takes long, and is
-/// where a damaged one would end the process.
+/// Makes one run and reports its outcome before the engine is torn down: freeing a full heap takes long, and a
+/// corrupt one can crash the process there.
 pub(super) fn run(
     program: Program,
     input: &HookInput,
@@ -76,8 +76,8 @@ pub(super) fn run(
             };
             outcome.memory_bytes = used;
             if let Some(error) = &mut outcome.error {
-                // With a full heap the engine throws null, for want of memory for an error. By now it may be empty
-                // again.
+                // With a full heap the engine throws null, because it has no memory for an error object. The heap may
+                // have been freed by now.
                 let grown = used.max(lockdown::grown());
                 let full = error.message == failure::NULL && grown > limit as u64 / 2;
                 if full || error.kind == ErrorKind::Memory {
@@ -100,7 +100,7 @@ fn out_of_memory(limit: usize) -> String {
     format!("needed more than {} MiB", limit >> 20)
 }
 
-/// Adds what is kept outside of the engine.
+/// Adds the output that is kept outside the engine.
 pub(super) fn complete(outcome: &mut HookOutcome, output: &Output, deadline: Deadline) {
     let Done { replies, skipped, logs, .. } = output.take();
     outcome.replies = replies;
@@ -120,7 +120,7 @@ fn prepare(program: Program, limit: usize, deadline: Deadline) -> rquickjs::Resu
     Ok((runtime, context))
 }
 
-/// Defines every global that a plugin can have, for [`names`]; none of them can be called.
+/// Defines every global that a plugin can have, for [`names`]. None of them can be called.
 fn define_globals(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
     let (prelude, _) = PRELUDE_PROGRAM.load(ctx)?;
     let begin: Function = prelude.get("begin")?;
@@ -132,10 +132,10 @@ fn define_globals(ctx: &Ctx<'_>) -> rquickjs::Result<()> {
     Ok(())
 }
 
-/// Defines the web's globals; returns what the prelude needs to know of them.
+/// Defines the web's globals. Returns the object that the prelude needs of them.
 fn web_globals<'js>(ctx: &Ctx<'js>, seed: [u8; 32]) -> rquickjs::Result<Object<'js>> {
     let (web, loaded) = WEB_PROGRAM.load(ctx)?;
-    // When memory ends in the middle of it.
+    // Loading fails when memory runs out in the middle.
     if let Some(Err(error)) = loaded.result::<Value>() {
         return Err(error);
     }
@@ -143,13 +143,13 @@ fn web_globals<'js>(ctx: &Ctx<'js>, seed: [u8; 32]) -> rquickjs::Result<Object<'
     install.call((web::natives(ctx, seed)?,))
 }
 
-/// Why a run ends early.
+/// Reason for a run to end early.
 enum Stop {
     /// An exception is pending, or the binding refused a value.
     Js(Error),
-    /// It is known what to say.
+    /// The error for the plugin is already determined.
     Failed(ScriptError),
-    /// The time is over.
+    /// The deadline has passed.
     Late,
 }
 
@@ -159,7 +159,6 @@ impl From<Error> for Stop {
     }
 }
 
-/// One run, in its context.
 struct Run<'a, 'js> {
     ctx: Ctx<'js>,
     input: &'a HookInput,
@@ -177,14 +176,14 @@ impl<'js> Run<'_, 'js> {
         let called = self.call(&prelude, program, &mut outcome.hooks);
         outcome.present = called.map_err(|stop| explain(stop, ErrorKind::Throw))?;
         if outcome.present {
-            // What goes wrong from here on is about what the hook left behind, its getters included.
+            // From here on an error concerns the values that the hook left, including their getters.
             let left = self.finish(&prelude).map_err(|stop| explain(stop, ErrorKind::Output))?;
             (outcome.state, outcome.request) = readback::read(&left, self.input, self.output)?;
         }
         Ok(())
     }
 
-    /// Runs the author's code; `false` when it has no such hook.
+    /// Runs the author's code. Returns `false` when it does not define the hook.
     fn call<T>(
         &self,
         prelude: &Module<'js, T>,
@@ -238,7 +237,7 @@ impl<'js> Run<'_, 'js> {
         Ok(begin.call(arguments)?)
     }
 
-    /// What the prelude can ask of the hub.
+    /// Creates the functions of the hub that the prelude calls.
     fn hub(&self) -> rquickjs::Result<Object<'js>> {
         let ctx = &self.ctx;
         let hub = Object::new(ctx.clone())?;
@@ -306,7 +305,7 @@ impl<'js> Run<'_, 'js> {
         Ok(hub)
     }
 
-    /// Runs jobs until the promise is settled and none is left; its rejection becomes the pending exception.
+    /// Runs jobs until the promise is settled and no job is left. A rejection becomes the pending exception.
     fn settle(&self, promise: &Promise<'js>, answer: &Function<'js>) -> Result<(), Stop> {
         self.drive(Some(promise), answer)?;
         match promise.result::<Value>() {
@@ -315,8 +314,8 @@ impl<'js> Run<'_, 'js> {
         }
     }
 
-    /// Runs jobs until none is left and the promise, if there is one, is settled. The clock is looked at between any
-    /// two: a stream of short ones never comes to the engine's own check.
+    /// Runs jobs until none is left and the promise, if any, is settled. Checks the deadline between any two jobs:
+    /// the engine's own check never runs during a stream of short ones.
     fn drive(&self, promise: Option<&Promise<'js>>, answer: &Function<'js>) -> Result<(), Stop> {
         loop {
             if self.deadline.over() {
@@ -354,14 +353,13 @@ impl<'js> Run<'_, 'js> {
         let timeout = ScriptError::timeout(self.input.limits.timeout);
         match error {
             Some(error) if !late => error,
-            // Where it was interrupted is worth knowing.
+            // Keep the position of the interruption.
             Some(ScriptError { line, column, stack, .. }) => ScriptError { line, column, stack, ..timeout },
             None => timeout,
         }
     }
 }
 
-/// JSON of a value of ours.
 fn text_of(value: &impl serde::Serialize) -> rquickjs::Result<String> {
     serde_json::to_string(value).map_err(|_| Error::Unknown)
 }

@@ -1,4 +1,4 @@
-//! What a hook did while it ran. Kept outside of the engine, so that it is there when the run has to be stopped.
+//! Recorded effects of a hook. They are kept outside the engine, so that they survive a run that has to be stopped.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -31,7 +31,7 @@ impl Output {
         Self(Arc::default())
     }
 
-    /// What there is; leaves nothing.
+    /// Takes everything recorded so far and leaves the output empty.
     pub(in super::super) fn take(&self) -> Done {
         std::mem::take(&mut *self.lock())
     }
@@ -44,10 +44,10 @@ impl Output {
         self.lock().skipped = true;
     }
 
-    /// Adds a reply; the one too many is dropped with a log line.
+    /// Adds a reply. Above [`MAX_REPLIES`] it is dropped with a log line.
     ///
     /// # Errors
-    /// Error for the plugin if the reply, or all replies together, are too long.
+    /// Error for the plugin if this reply, or all replies together, are too long.
     pub(super) fn reply(&self, reply: Reply, deadline: Deadline) -> Result<(), &'static str> {
         let bytes = match &reply {
             Reply::Text(text) if text.len() > MAX_REPLY_TEXT => {
@@ -71,7 +71,7 @@ impl Output {
         Ok(())
     }
 
-    /// Adds a log line, as far as there is room.
+    /// Adds a log line, truncated to the remaining space.
     pub(super) fn log(&self, level: LogLevel, mut text: String, deadline: Deadline) {
         let mut done = self.lock();
         let room = MAX_LOG_BYTES - done.log_bytes;
@@ -84,7 +84,7 @@ impl Output {
         done.logs.push(LogLine { level, at_ms, text });
     }
 
-    /// The number of a new fetch; `None` when there were as many as may be.
+    /// Returns the number of a new fetch; `None` when [`MAX_FETCHES`] are used up.
     pub(super) fn fetch(&self) -> Option<u32> {
         let mut done = self.lock();
         let number = done.fetches;

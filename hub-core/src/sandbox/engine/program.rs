@@ -24,8 +24,8 @@ use super::{
     failure,
 };
 
-/// What a plugin finds: the standard library without code generation, timers of the system, and weak references,
-/// which would show the garbage collector at work.
+/// Intrinsics of a plugin's context: the standard library without code generation, timers of the system, and weak
+/// references, which would expose garbage collection.
 type Library =
     (has::Date, has::RegExpCompiler, has::RegExp, has::Json, has::Proxy, has::MapSet, has::Promise);
 type WithBytes = (has::TypedArrays, Library);
@@ -35,8 +35,8 @@ type Compiler = (has::Eval, WithBytes);
 pub(super) const PLUGIN: &str = "plugin.js";
 /// Name of the prelude in stacks.
 const PRELUDE: &str = "prelude.js";
-/// A source without any of these cannot access typed arrays: a part of their names, the global object, an escape in a name.
-/// Few sources have one, and typed arrays are a fifth of the cost of a context.
+/// Texts of which a source needs at least one to access typed arrays: parts of their names, the global object, an
+/// escape in a name. Few sources have one, and typed arrays are a fifth of the cost of a context.
 const BYTES: [&str; 9] = [
     "8Array",
     "16Array",

@@ -1,4 +1,5 @@
-//! What goes into a context and what comes out of it, as text: no value of a plugin's is ever looked into outside.
+//! Conversion of a run's input and result. Values cross the context as text only, and no plugin's value is inspected
+//! outside it.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +32,7 @@ pub(super) fn request<'js>(ctx: &Ctx<'js>, request: &PluginRequest) -> rquickjs:
     ctx.json_parse(text?)
 }
 
-/// What `finish` of the prelude tells.
+/// State and request that `finish` of the prelude returns.
 pub(super) struct Left {
     state: Option<String>,
     request: Option<LeftRequest>,
@@ -43,7 +44,7 @@ struct LeftRequest {
     headers: String,
     kind: String,
     body: String,
-    /// The body as it was given, in the same form.
+    /// The body before the hook ran, in the same form.
     before: String,
 }
 
@@ -64,7 +65,7 @@ impl Left {
     }
 }
 
-/// State and request as the hook left them, `None` for what it did not change.
+/// Returns state and request as the hook left them, `None` for what it did not change.
 pub(super) fn read(
     left: &Left,
     input: &HookInput,
@@ -114,13 +115,13 @@ fn json(text: &str, what: &str) -> Result<Box<RawValue>, ScriptError> {
     RawValue::from_string(text.to_owned()).map_err(|_| unusable(format!("{what} is not JSON")))
 }
 
-/// Whether JSON can be read by everything that reads it later: no number is out of range, no text has half a
-/// character, and it is not too deep.
+/// Whether any JSON parser can read this text later: no number is out of range, no string has a lone surrogate, and
+/// the nesting is within [`MAX_DEPTH`].
 pub(in super::super) fn usable(text: &str) -> bool {
     json(text, "").is_ok()
 }
 
-/// How deep valid JSON is nested.
+/// Returns the nesting depth of valid JSON.
 fn depth(text: &str) -> usize {
     let (mut open, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
     for byte in text.bytes() {

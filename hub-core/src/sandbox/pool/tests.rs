@@ -1,4 +1,4 @@
-//! Who gets a seat, and which runs go together.
+//! Tests of the order of seats and of runs that are made together.
 
 use futures_util::poll;
 

@@ -1,4 +1,4 @@
-//! How many connections, and how much in each.
+//! Tests of the limits on connections and on their buffers.
 
 use super::*;
 

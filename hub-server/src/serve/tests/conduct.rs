@@ -1,4 +1,4 @@
-//! What well-behaved clients may count on.
+//! Tests of well-behaved clients.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

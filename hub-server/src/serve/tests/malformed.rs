@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// What is wrong, and the bytes. A second request hides behind most of them.
+/// Name of the defect, and the bytes. Most of them contain a second request.
 const HEADS: &[(&str, &str)] = &[
     (
         "length with chunks",

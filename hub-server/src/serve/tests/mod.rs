@@ -16,10 +16,10 @@ mod descriptors;
 mod malformed;
 mod upgrades;
 
-/// Real I/O ends within this, or something hangs.
+/// Time limit of real I/O in a test.
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A server on a port of its own.
+/// A server on its own port.
 struct Stage {
     address: SocketAddr,
     server: Server,
@@ -40,12 +40,12 @@ impl Stage {
         Self { address, server, clock, tasks }
     }
 
-    /// Answers everything at once, without reading bodies.
+    /// Returns a stage that responds to everything at once, without reading bodies.
     async fn ok() -> Self {
         Self::open(make(|_: Request| async { "ok" }).map_to_response(), ServeLimits::default()).await
     }
 
-    /// Reads every body to its end, and says how long it was.
+    /// Returns a stage that reads every body to its end and returns its length.
     async fn reading() -> Self {
         let endpoint = make(|mut request: Request| async move {
             request.take_body().into_vec().await.map(|body| format!("read {}", body.len()))
@@ -53,7 +53,7 @@ impl Stage {
         Self::open(endpoint.map_to_response(), ServeLimits::default()).await
     }
 
-    /// The whole application.
+    /// Returns a stage with the whole application.
     async fn application(hub: &App, limits: ServeLimits) -> Self {
         Self::open(app(hub.hub.clone(), hub.settings.clone()), limits).await
     }
@@ -62,7 +62,7 @@ impl Stage {
         Client(TcpStream::connect(self.address).await.unwrap())
     }
 
-    /// Waits until the server waits for this moment of its clock, then moves it there.
+    /// Waits until the server waits for this time of its clock, then moves the clock there.
     async fn pass(&self, duration: Duration) {
         let at = self.clock.now() + duration;
         until(|| self.clock.waits().contains(&at)).await;
@@ -95,16 +95,16 @@ impl Client {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }
 
-    /// Everything until the server closes.
+    /// Reads until the server closes the connection.
     async fn read_to_end(&mut self) -> String {
         let mut bytes = Vec::new();
         let read = tokio::time::timeout(TEST_TIMEOUT, self.0.read_to_end(&mut bytes)).await;
-        // A reset after the answer is a way to close, too.
+        // A reset after the response is accepted as a close, too.
         let _ = read.expect("the server ends the connection");
         String::from_utf8(bytes).unwrap()
     }
 
-    /// What comes until it contains `end`.
+    /// Reads until the text contains `end`.
     async fn read_until(&mut self, end: &str) -> String {
         let mut text = String::new();
         let mut buffer = [0; 4096];
