@@ -111,7 +111,7 @@ async fn open(config: &StoreConfig) -> Hub {
     hub
 }
 
-/// What ends on one node is heard on the other, and is rejected there.
+/// The other node is notified of a revocation, and rejects the credential.
 #[tokio::test]
 async fn a_revocation_on_one_node_reaches_the_other() {
     let Some(server) = postgres::server() else { return };

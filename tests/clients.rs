@@ -1,9 +1,8 @@
-//! Clients of other authors prove the simulator: each logs in, receives, answers, shows that it is typing and
-//! exchanges media with it over a real socket, and both sides are asked what happened. What Tencent's own modules and
-//! another author's client write is then compared with what the hub's connector writes.
+//! Clients of other authors test the simulator: each logs in, receives, replies, shows that it is typing and
+//! exchanges media with it over a real socket, and the records of both sides are compared. The requests of Tencent's
+//! own modules and of another author's client are then compared with those of the hub's connector.
 //!
-//! One server is among them, of the API that models are asked over; and one client of the hub itself, of the protocol
-//! in which models are offered tools.
+//! There is also a server of the API of models, and an MCP client of the hub itself.
 //!
 //! `.ci/run clients` installs them outside the checkout; a test whose client is missing is skipped, in CI it fails.
 

@@ -84,7 +84,7 @@ async fn requests_without_a_valid_credential_are_rejected() {
     assert_eq!(stage.stored().await, before, "a refusal changed something");
 }
 
-/// What a browser says of a page that is not the hub's own; and of nothing, which is no browser.
+/// Headers that a browser sends for a page of another origin, and none, as a client that is not a browser.
 const FORGED: [&[(&str, &str)]; 9] = [
     &[],
     &[("Origin", "https://evil.example")],

@@ -57,7 +57,7 @@ impl Fixture {
         self.network.say(&self.wx_id, text).await;
     }
 
-    /// What the person got, oldest first.
+    /// Returns the sends that the person received, oldest first.
     async fn got(&self) -> Vec<Value> {
         let sent = self.network.control.control(&format!("/_sim/outbound?wx_id={}", self.wx_id), None).await;
         sent["items"].as_array().unwrap().clone()
@@ -68,7 +68,7 @@ impl Fixture {
         until(text, async || self.got().await.iter().any(|one| one["text"] == text).then_some(())).await;
     }
 
-    /// Makes the app, and puts it onto the bot as its owner does in a browser: the app's id and its secret.
+    /// Creates the app, and installs it on the bot as its owner does in a browser. Returns the app's id and secret.
     async fn install(&self, app: &mut AppProcess) -> (String, String) {
         let tool = |name: &str| json!({ "name": name, "command": name });
         let new = json!({

@@ -56,7 +56,7 @@ fn a_network_can_be_added() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "eve reads: hello, Eve\n");
 }
 
-/// What an example prints until it ends.
+/// Runs an example and returns its output.
 fn run(name: &str) -> String {
     let output = Command::new(build(name)).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

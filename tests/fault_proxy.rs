@@ -1,4 +1,4 @@
-//! The fault proxy does what it says, since other tests rely on it.
+//! Tests of the fault proxy, on which other tests rely.
 
 use std::{io, net::SocketAddr, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::support::{
 
 /// Long enough for anything that happens at all on a busy machine.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long nothing has to happen. A machine that is late only makes it longer.
+/// Time in which nothing may happen. On a slow machine it only takes longer.
 const NOTHING: Duration = Duration::from_millis(100);
 
 /// A server that answers every byte with the same byte, until the end.

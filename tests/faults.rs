@@ -1,5 +1,4 @@
-//! What the other side of a hub may do to it: receivers, names, certificates, slow clients, and what of secrets stays
-//! behind.
+//! Faults of the systems around a hub: receivers, names, certificates, slow clients. No secret is left behind.
 
 mod addresses;
 mod closing;

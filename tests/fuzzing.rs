@@ -12,7 +12,7 @@ pub use targets::shapes;
 
 /// Changed copies of each input.
 const CHANGES: usize = 60;
-/// What is put into inputs: what ends, nests, escapes or overflows somewhere.
+/// Byte sequences to insert into inputs: delimiters, brackets, escapes, and numbers that overflow.
 const PIECES: [&[u8]; 18] = [
     b"\"",
     b"\\",

@@ -161,7 +161,7 @@ async fn deliver(scene: &Scene) {
     assert!(!trace.to_string().contains(SECRET));
 }
 
-/// What is taken back runs no more, and the log says who did what.
+/// A withdrawn version no longer runs, and the audit log records both actions.
 async fn withdraw(scene: &Scene, version: &str) {
     let path = format!("/api/admin/plugins/{version}/reject");
     let withdrawn = scene.ada.post(&path, json!({ "reason": "found to be wrong" })).await;

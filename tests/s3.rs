@@ -73,7 +73,7 @@ impl Moto {
         })
     }
 
-    /// What the service says of its bucket, asked past the hub.
+    /// Queries the service about its bucket directly, and returns the response.
     async fn says(&self, query: &str) -> String {
         let allowed = format!("127.0.0.1:{}", self.url.port().unwrap());
         let config = EgressConfig { allow: vec![allowed.parse().unwrap()], ..EgressConfig::default() };
@@ -232,7 +232,7 @@ async fn a_file_waits_for_a_bucket_that_is_away() {
     let port = stage.moto.url.port().unwrap();
     drop(std::mem::replace(&mut stage.moto, Moto::start(0).unwrap()));
     stage.show(IMAGE);
-    // Tried once at least, and not given up.
+    // Attempted at least once, and not abandoned.
     let counters = &stage.hub.hub().context().node.counters;
     let retried = || counters.media.counts().any(|(what, count)| what == "retried" && count > 0);
     until("it was tried", async || retried().then_some(())).await;

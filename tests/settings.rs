@@ -29,7 +29,7 @@ const WRONG: [&[(&str, &str)]; 10] = [
     &[("HUB_BACKUP_TO", "/nights"), ("HUB_DATABASE_URL", "postgres://localhost/hub")],
 ];
 
-/// What every start here has: ports that are free, and nothing to seed.
+/// Settings of every start: free ports, and no demo.
 const FREE: [(&str, &str); 3] =
     [("HUB_LISTEN", "127.0.0.1:0"), ("HUB_SIM_LISTEN", "127.0.0.1:0"), ("HUB_DEMO", "false")];
 

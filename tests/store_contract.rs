@@ -7,10 +7,10 @@
 /// Stamps cases for both databases, and for a file whose commits go to the log first:
 /// `contract!("accounts": { a_case => [insert_user, find_user], … });` where
 /// `accounts.rs` is the file in `hub-core/src/store/`, and the names in brackets are methods that the case
-/// proves.
+/// covers.
 macro_rules! contract {
     ($file:literal: { $($case:ident => [$($method:ident),* $(,)?]),* $(,)? }) => {
-        /// What the cases of this file prove.
+        /// Methods that the cases of this file cover.
         pub const COVERED: super::Covered = ($file, &[$(&[$(stringify!($method)),*]),*]);
 
         mod sqlite {

@@ -1,4 +1,4 @@
-//! What tests share: databases, release binaries and their processes, receivers of webhooks, callers.
+//! Helpers of tests: databases, release binaries and their processes, receivers of webhooks, callers.
 
 pub mod binaries;
 pub mod database;

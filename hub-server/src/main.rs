@@ -178,7 +178,7 @@ fn run(config: &Config) -> ExitCode {
     exit
 }
 
-/// Why the server is not up.
+/// Reason why the server did not start, with its exit code.
 struct Failure {
     message: String,
     exit: u8,

@@ -1,4 +1,4 @@
-//! The process of a foreign client, and what it tells: lines with one JSON object each, `event` naming it.
+//! The process of a foreign client and its output: one JSON object per line, with its name in `event`.
 
 use std::{
     path::{Path, PathBuf},
@@ -23,7 +23,7 @@ pub struct Foreign {
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-/// What every client is given besides the address: things to send, and where to put what it downloads.
+/// Arguments of every client in addition to the address: files to send, and a folder for downloads.
 pub struct SampleFiles {
     pub file: PathBuf,
     pub image: PathBuf,

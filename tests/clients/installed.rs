@@ -1,4 +1,4 @@
-//! Where `.ci/run clients` puts the clients.
+//! Clients that `.ci/run clients` installs.
 
 use std::{
     io::Write,

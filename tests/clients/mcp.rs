@@ -27,7 +27,7 @@ async fn app(stage: &Stage, name: &str, scopes: &[&str]) -> (AppId, String) {
     (made.app.id, installed.app_token.expose().to_owned())
 }
 
-/// What an app asked, newest first.
+/// API calls of an app, newest first.
 async fn calls(stage: &Stage, app: AppId) -> Vec<AppCall> {
     let page = PageRequest::parse(&Apps::call_list(stage.bot.id, app), Some(200), None).unwrap();
     stage.world.hub.apps().calls(&stage.world.owner, stage.bot.id, app, &page).await.unwrap().items
@@ -37,7 +37,7 @@ fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or_else(|| panic!("{name} in {value}"))
 }
 
-/// What the client tells, in order.
+/// Runs the client, and returns its output as events.
 async fn listen(command: std::process::Command) -> Vec<Value> {
     let mut command = tokio::process::Command::from(command);
     let output = command.kill_on_drop(true).stderr(Stdio::inherit()).output();

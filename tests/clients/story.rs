@@ -1,5 +1,5 @@
-//! The story that every client goes through. The person's part is played over the control API, as another process
-//! would; what the client tells is held against what the simulator recorded.
+//! The scenario that every client runs through. The person acts over the control API, as another process would. The
+//! events of the client are compared with the records of the simulator.
 
 use std::{collections::HashSet, io::Write};
 
@@ -20,7 +20,7 @@ use crate::{ilink::stage::Stage, support::http::Caller};
 
 const PAIRING_CODE: &str = "407311";
 
-/// What one client can do.
+/// Command and capabilities of a client.
 pub struct Client {
     pub command: std::process::Command,
     pub sim: SimConfig,
@@ -34,11 +34,11 @@ pub struct Client {
     pub notices_expiry: bool,
     /// Announces its poller.
     pub announces: bool,
-    /// What it is known to do wrong.
+    /// Known violations of the protocol.
     pub violations: HashSet<ViolationKind>,
 }
 
-/// What one client can do with media.
+/// Media capabilities of a client.
 pub enum Media {
     /// Ask for an upload, and no more.
     AskOnly,
@@ -128,7 +128,7 @@ impl Told {
         account
     }
 
-    /// The person writes; the client hears exactly that.
+    /// Writes as the person, and checks that the client receives exactly that.
     async fn say(&mut self, account: &Account, text: &str) -> Value {
         let ids = self.act("messages", json!({"wx_id": account.wx_id, "text": text})).await;
         let received = self.client.expect("received").await;
@@ -206,13 +206,13 @@ impl Told {
         assert_eq!(signs, [(user, &json!(true)), (user, &json!(false))]);
     }
 
-    /// The token ends while a poll is held: the client hears of it in that poll.
+    /// Ends the token while a poll is held: the client is notified in that poll.
     async fn expire(&mut self, account: &Account) {
         self.act("expire", json!({"wx_id": account.wx_id})).await;
         self.client.expect("expired").await;
     }
 
-    /// What the client sent behind a number.
+    /// Sends of the client after a number.
     async fn outbound(&self, account: &Account, after: u64) -> Vec<Value> {
         let path = format!("/_sim/outbound?wx_id={}&after={after}", account.wx_id);
         let list = self.control(Method::GET, &path, None).await;

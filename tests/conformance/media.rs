@@ -41,7 +41,7 @@ impl World {
         self.newest().await.unwrap()
     }
 
-    /// What the traces of the bot tell.
+    /// Traces of the bot with their steps, in debug format.
     async fn traces(&self) -> String {
         let traces = self.hub.hub().traces();
         let (query, page, expand) = Default::default();

@@ -1,4 +1,4 @@
-//! What a send comes to, and what follows from it.
+//! Outcomes of sends, and their consequences for later sends and for the account.
 
 use std::time::Duration;
 

@@ -133,18 +133,18 @@ impl World {
         self.hub.send(&self.ada, &self.bot, text).await.unwrap()
     }
 
-    /// Moves the clock until the network has taken so many messages from the bot.
+    /// Moves the clock until the network has accepted `count` sends of the bot.
     pub async fn sent(&self, count: usize) -> Vec<Outbound> {
         self.advance_until(&format!("{count} sends"), STEP, async || self.shown().len() >= count).await;
         self.shown()
     }
 
-    /// What the network has taken so far.
+    /// Sends that the network has accepted so far.
     pub fn shown(&self) -> Vec<Outbound> {
         self.stage.sim.outbound(Some(&self.bot.wx_id), 0)
     }
 
-    /// Moves the clock until an endpoint was asked so often.
+    /// Moves the clock until an endpoint has received `count` requests.
     pub async fn asked(&self, endpoint: &str, count: usize, step: Duration) {
         let what = format!("request {count} for {endpoint}");
         self.advance_until(&what, step, async || self.count(endpoint) >= count).await;

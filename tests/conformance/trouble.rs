@@ -43,7 +43,7 @@ async fn r9_pauses_grow_after_three_errors_and_start_over() {
 
 #[tokio::test]
 async fn r12_a_silent_network_degrades_the_bot_and_heals() {
-    // A poll is answered at once, and given up by the client after a moment of real time.
+    // The network responds to polls at once, and the client's timeout is short in real time.
     let sim = SimConfig { hold: Duration::ZERO, ..SimConfig::default() };
     let world =
         World::with(sim, |hub| hub.ilink(|ilink| ilink.timeouts.hold_max = Duration::from_millis(200))).await;

@@ -1,4 +1,4 @@
-//! What pages cost, and that they cost the same with many messages.
+//! Budgets of pages, which do not grow with the number of messages.
 
 use super::{Demo, run, stock::Stock};
 

@@ -1,4 +1,4 @@
-//! What holds on every page: commands that do the same, hostile texts, secrets, and a network that fails.
+//! Requirements on every page: equivalent commands, hostile texts, secrets, and a network that fails.
 
 use super::{Demo, drive, run};
 use crate::support::binaries;

@@ -10,7 +10,7 @@ use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
 use super::Demo;
 use crate::support::http::Caller;
 
-/// What the first user of a server has.
+/// Ids of the first user's objects.
 pub struct Stock {
     pub bot: String,
     pub channel: String,

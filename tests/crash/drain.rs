@@ -46,7 +46,7 @@ async fn a_stop_under_load_loses_and_repeats_nothing() {
     stage.close(server).await;
 }
 
-/// A connection on which `/readyz` was asked for, but for the last line.
+/// Opens a connection and sends a request for `/readyz` without the last line.
 async fn half_a_question(url: &str) -> TcpStream {
     let mut stream = TcpStream::connect(url.trim_start_matches("http://")).await.unwrap();
     stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: hub\r\n").await.unwrap();

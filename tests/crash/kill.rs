@@ -18,7 +18,7 @@ async fn nothing_is_lost_on_sqlite() {
     kill_often(test, Stage::open(test, None).await, number("HUB_TEST_KILL_CYCLES", 14)).await;
 }
 
-/// When the process is killed, messages are in the log alone. A release build with `HUB_TEST_RATE=2000` fills it.
+/// The process is killed while messages are only in the log. A release build with `HUB_TEST_RATE=2000` fills it.
 #[tokio::test]
 async fn nothing_is_lost_of_the_commit_log() {
     let test = "kill -9 with messages in the commit log";
@@ -85,7 +85,7 @@ async fn log_of(file: &Path) -> i64 {
     bytes
 }
 
-/// What half a minute of waiting does: no one holds the bots of a dead node any more.
+/// Expires the leases of all nodes, in place of a wait of half a minute.
 async fn leases_run_out(url: &Secret) {
     let mut database = PgConnection::connect(url.expose()).await.unwrap();
     sqlx::query("UPDATE nodes SET lease_until = 0").execute(&mut database).await.unwrap();

@@ -25,7 +25,7 @@ const PROGRAMS: usize = 3;
 /// Sends of a program to one person.
 const SENDS: usize = 2;
 
-/// Who writes how, and to whom.
+/// Kind and rate of the load.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
     /// The channels of each bot.
@@ -34,7 +34,7 @@ pub struct Load {
     pub programs: usize,
     /// Messages that people write to a bot per second.
     pub rate: u64,
-    /// How many of them come at once.
+    /// Messages that are sent at once.
     pub burst: u64,
     /// Messages of a person, who then falls silent.
     pub words: u64,

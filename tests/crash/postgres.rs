@@ -162,7 +162,7 @@ where
     value
 }
 
-/// Where a connection is not touched by what is done to the hub's database.
+/// URL of the `postgres` database on the same server: faults of the hub's database do not affect its connections.
 fn other_database(url: &Secret) -> String {
     let (before, query) = url.expose().split_once('?').unwrap();
     let (server, _) = before.rsplit_once('/').unwrap();

@@ -6,7 +6,7 @@ use hub_core::secret::Secret;
 
 use crate::support::{binaries, process::Process};
 
-/// Where a server lives; outlives it.
+/// Folder, database and settings of a server; they stay the same over its restarts.
 #[derive(Debug, Clone)]
 pub struct Home {
     pub folder: std::path::PathBuf,

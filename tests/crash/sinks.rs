@@ -24,13 +24,13 @@ use super::upstream::Upstream;
 
 /// The channels, and the paths of their webhooks; one has a model instead, and one a program.
 pub const SINKS: [&str; 5] = ["plain", "flaky", "answering", MODEL, ILINK];
-/// Of these, the ones that no reply comes from.
+/// Of these, the ones that send no reply.
 pub const SILENT: [&str; 2] = ["plain", "flaky"];
 /// The channel with a program that speaks the protocol of the network.
 pub const ILINK: &str = "ilink";
-/// The channel with a model, and where its endpoint is.
+/// The channel with a model, and the path of its endpoint.
 pub const MODEL: &str = "model";
-/// Every so many messages one is refused at first, or answered.
+/// The flaky sink rejects one of this number of messages once.
 const EVERY: usize = 6;
 
 /// Both directions of the load.
@@ -40,7 +40,7 @@ pub struct Books {
     pub inbound: Ledger,
     /// From programs and webhooks to people.
     pub outbound: Ledger,
-    /// How many acknowledgements of the network are in the books.
+    /// Number of the network's acknowledgements that are recorded.
     acks: usize,
 }
 
@@ -88,7 +88,7 @@ impl Sinks {
         self.open.send_replace(false);
     }
 
-    /// Cuts what is held, so that nothing of it counts as taken, and answers again.
+    /// Cuts the held requests, which do not count as received, and responds to new ones.
     pub fn release(&self) {
         self.open.send_replace(true);
     }
@@ -100,23 +100,24 @@ impl Sinks {
         tokio::time::timeout(Duration::from_secs(60), found).await.expect("a request is held").unwrap();
     }
 
-    /// Whether the answering sink replies to a message, and with what: once to each person. A window of ten sends has to
-    /// hold everything that a person is sent, and what is sent again after crashes.
+    /// Returns the reply of the answering sink, if it replies to this message: once to each person. The ten sends of
+    /// a window have to suffice for all replies and sends to a person, and for repeats after crashes.
     pub fn reply_to(payload: &str) -> Option<String> {
         payload.ends_with("-1").then(|| format!("re {payload}"))
     }
 
-    /// Whether the model has something to say to a message, and what: once to each person.
+    /// Returns the answer of the model, if it answers this message: once to each person.
     pub fn answer_to(payload: &str) -> Option<String> {
         payload.ends_with("-4").then(|| format!("well, {payload}"))
     }
 
-    /// Whether the program answers a message, and what: once to each person.
+    /// Returns the answer of the program, if it answers this message: once to each person.
     pub fn program_answer_to(payload: &str) -> Option<String> {
         payload.ends_with("-3").then(|| format!("yes, {payload}"))
     }
 
-    /// What the model says: now and then an answer, else nothing. Asked again after a crash, it says the same.
+    /// Returns the response of the model: an answer to some messages, empty for others. It depends on the message
+    /// alone, so that a retry after a crash gets the same.
     fn speak(&self, body: &Value) -> (StatusCode, String) {
         let asked = body["messages"].as_array().and_then(|messages| messages.last());
         // Earlier messages of the person without a response precede it.
@@ -140,7 +141,7 @@ impl Sinks {
         (StatusCode::OK, serde_json::json!({ "choices": [choice], "usage": usage }).to_string())
     }
 
-    /// What is answered. The books say it before the hub knows it.
+    /// Returns the response to a webhook, and records it before it is sent.
     fn judge(&self, sink: &str, id: &str, body: &Value) -> (StatusCode, String) {
         let payload = body["content"].as_str().unwrap_or_default();
         let first = every(payload, 2) && self.refused.lock().unwrap().insert(payload.to_owned());

@@ -30,7 +30,7 @@ mod settle;
 /// `max_in_flight` by default.
 const MAX_ANSWERED: usize = 128;
 pub const BOTS: usize = 2;
-/// How long everything that is under way may take in the end.
+/// Maximum time until pending work is complete at the end.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// A bot, and its account on the network.
@@ -221,13 +221,13 @@ impl Stage {
         }
     }
 
-    /// What a crash may repeat: requests to receivers at a time, eight per channel, as its default says, and those
-    /// answered whose outcome is not stored yet.
+    /// Maximum number of requests that a crash repeats: those in flight, eight per channel by default, and those with
+    /// a response whose outcome is not stored yet.
     pub fn in_flight(&self) -> usize {
         8 * self.load.sinks.len() * BOTS + MAX_ANSWERED
     }
 
-    /// One word of a person.
+    /// Sends a message of a person, and records it.
     pub fn say(&self, bot: &Bot, person: &str, text: &str) {
         let mut books = self.books();
         books.inbound.sent(
@@ -239,7 +239,7 @@ impl Stage {
         self.upstream.sim.say(&bot.wx_id, Some(person), text).unwrap();
     }
 
-    /// One send is on its way.
+    /// Records an expected send.
     pub fn expect_send(&self, person: &str, text: &str) {
         self.books().outbound.sent(person, text, &["people"], Repeats::Never);
     }
@@ -259,14 +259,14 @@ impl Stage {
         false
     }
 
-    /// Whether the server says that it is ready.
+    /// Whether the server reports that it is ready.
     pub async fn is_ready(&self) -> bool {
         let (status, answer, _) = self.caller.call(Method::GET, "/readyz", None).await;
         assert!(status.is_success() || status.as_u16() == 503, "{status} {answer}");
         status.is_success()
     }
 
-    /// Waits until people have written and the hub has heard them.
+    /// Waits until the hub has acknowledged the first message.
     pub async fn is_under_way(&self) {
         let first = format!("{} 0-0", self.bots[0].wx_id);
         until("the first words are heard", async || {

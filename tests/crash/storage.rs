@@ -1,6 +1,6 @@
-//! What the file of SQLite can do to a hub. Full: reads go on, writes are refused for now, the network's cursor
-//! does not move, and all of it heals by itself. Locked: writes wait, then as full. Broken: the process acknowledges
-//! nothing more, says so once, and ends with a failure.
+//! Faults of the SQLite file. Full disk: reads continue, writes are rejected temporarily, the network's cursor does
+//! not move, and the hub recovers by itself. Locked file: writes wait, then are rejected in the same way. Broken
+//! file: the process acknowledges nothing more, logs the fault once, and exits with a failure.
 //!
 //! A file system that turns read-only under a running process breaks its open file (the kernel refuses that
 //! to people, and does it after an I/O error), so read-only is about starting; for a database that is

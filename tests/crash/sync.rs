@@ -11,7 +11,7 @@ use sqlx::{Connection, PgConnection};
 use super::stage::Stage;
 use crate::support::{http::until, postgres, strace::Tampering};
 
-/// How much longer a sync takes, in milliseconds, and the same for strace, in microseconds.
+/// Delay of each sync in milliseconds, and the same for strace in microseconds.
 const DELAY: i64 = 200;
 const FAULTS: [&str; 2] = ["trace=fsync,fdatasync", "inject=fsync,fdatasync:delay_exit=200000"];
 /// Sends and messages that are looked at.

@@ -32,9 +32,9 @@ pub struct Upstream {
 /// A batch of messages that a later cursor acknowledged.
 #[derive(Debug, Clone)]
 pub struct Ack {
-    /// When the messages were answered to a poll.
+    /// Time of the poll that returned the messages.
     pub answered_at: Timestamp,
-    /// When the poll came that shows the cursor behind them.
+    /// Time of the poll whose cursor is after the messages.
     pub at: Timestamp,
     /// Their texts.
     pub texts: Vec<String>,
@@ -42,7 +42,7 @@ pub struct Ack {
 
 #[derive(Debug, Default)]
 struct Books {
-    /// What the cursors that were handed out stand for.
+    /// Time and texts of the batch of each cursor that was returned.
     handed: HashMap<String, (Timestamp, Vec<String>)>,
     acks: Vec<Ack>,
 }
@@ -69,7 +69,7 @@ impl Upstream {
         format!("http://{}", self.address)
     }
 
-    /// What was acknowledged so far, but for the first so many.
+    /// Acknowledgements after the first `seen`.
     pub fn acks(&self, seen: usize) -> Vec<Ack> {
         self.books.lock().unwrap().acks[seen..].to_vec()
     }

@@ -14,7 +14,7 @@ fn targets(panel: &Value) -> &[Value] {
     panel["targets"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// What the panels ask, with Grafana's variables filled in.
+/// Expressions of the panels, with Grafana's variables replaced.
 pub fn expressions() -> Vec<String> {
     let board = board();
     let targets = board["panels"].as_array().unwrap().iter().flat_map(targets);

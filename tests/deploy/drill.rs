@@ -18,7 +18,7 @@ const KEY: &str = "8d0c3f6f1f1d3a3c5d0a7f64b1a2c3d4e5f60718293a4b5c6d7e8f9001122
 /// Enough that the write-ahead log goes round while it is copied.
 const MESSAGES: usize = 3_000;
 
-/// What people wrote to a bot, newest first.
+/// Texts of the messages of a bot that match the filter, newest first: the first page that has any.
 async fn contents(caller: &Caller, bot: &str, filter: &str) -> Vec<String> {
     let mut cursor = String::new();
     loop {

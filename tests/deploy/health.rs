@@ -1,4 +1,4 @@
-//! `hub-server health`, against a hub and against what is none.
+//! `hub-server health`, against a hub and against other servers.
 
 use std::{
     io::{Read, Write},

@@ -35,7 +35,7 @@ pub(super) fn succeed(folder: &Path, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What people wrote to a bot and got from it.
+/// Texts of all messages of a bot, in both directions.
 pub(super) async fn contents(caller: &Caller, bot: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut cursor = String::new();

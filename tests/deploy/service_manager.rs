@@ -1,4 +1,4 @@
-//! What a service manager hears from the started server, over its socket.
+//! Notifications of the server to a service manager, over its socket.
 
 use std::{
     path::Path,
@@ -14,7 +14,7 @@ use crate::support::{
     hub_process::{HubProcess, NetworkProcess},
 };
 
-/// The receiving side: a socket, and every message that came.
+/// The receiving side: a socket, and every message received.
 struct Manager {
     path: String,
     heard: Arc<Mutex<Vec<String>>>,

@@ -1,4 +1,4 @@
-//! The unit of systemd, as far as it can be held against the hub without one that runs.
+//! The systemd unit, as far as it can be compared with the hub without a running systemd.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -76,10 +76,10 @@ fn expand(groups: &BTreeMap<String, Vec<String>>, name: &str, found: &mut BTreeS
     }
 }
 
-/// What the unit's filter lets through: the first line says what, each further one adds to it or takes away.
+/// System calls that the unit's filter allows. Each line adds calls to the default group, or removes calls with `~`.
 fn allowed(groups: &BTreeMap<String, Vec<String>>) -> BTreeSet<String> {
     let mut allowed = BTreeSet::new();
-    // Which no filter forbids.
+    // No filter forbids these.
     expand(groups, "@default", &mut allowed);
     for line in read(UNIT).lines().filter_map(|line| line.strip_prefix("SystemCallFilter=")) {
         let (names, takes_away) = line.strip_prefix('~').map_or((line, false), |names| (names, true));

@@ -11,7 +11,7 @@ use super::{
     stage::{Answer, Stage},
 };
 
-/// Who may call an operation.
+/// Callers that an operation accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
     /// Anyone.
@@ -227,7 +227,7 @@ fn the_matrix_has_every_operation_once_and_agrees_with_the_document() {
     }
 }
 
-/// What is shown.
+/// Credential of a request.
 #[derive(Debug, Clone)]
 enum Shown<'a> {
     Nothing,

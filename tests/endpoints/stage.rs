@@ -35,7 +35,7 @@ pub const PASSWORD: &str = "correct horse battery staple";
 const MANY: NonZeroU32 = NonZeroU32::new(1_000_000).unwrap();
 pub const ORIGIN: &str = "http://localhost:9800";
 
-/// What is asked, and what there is.
+/// A hub with objects of every kind, and a client of its API.
 pub struct Stage {
     pub client: TestClient<BoxEndpoint<'static, poem::Response>>,
     settings: AppSettings,
@@ -128,7 +128,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What came; null where it is no JSON. Of a stream, which has no end, the first event.
+    /// Reads a response: null if the body is not JSON. Of a stream, which has no end, it reads the first event.
     pub async fn of(mut response: poem::Response) -> Self {
         let status = response.status().as_u16();
         if response.content_type() == Some("text/event-stream") {

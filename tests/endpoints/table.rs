@@ -1,15 +1,15 @@
-//! How each operation is called rightly.
+//! A valid call of each operation.
 
 use serde_json::{Value, json};
 
 use super::stage::{self, PASSWORD, Stage};
 
-/// How one operation is called rightly.
+/// A valid call of an operation.
 pub struct Entry {
     pub operation: &'static str,
-    /// A right body; null when it takes none.
+    /// Valid body; null if the operation takes none.
     pub body: fn(&Stage) -> Value,
-    /// What a right call is answered with here.
+    /// Status of the response in these tests.
     pub answers: u16,
 }
 
@@ -44,7 +44,7 @@ pub const TABLE: &[Entry] = &[
     entry("startExternalLogin", none, 404),
     entry("finishExternalLogin", none, 404),
     entry("generateQrLogin", none, 200),
-    // Its query is asked for by tests of its own.
+    // Its query has tests of its own.
     entry("getQrLoginStatus", none, 400),
     entry("openQrLogin", |_| json!({ "qr_id": "hubq_x" }), 401),
     entry("confirmQrLogin", |_| json!({ "qr_id": "hubq_x", "user_code": "BCDF-GHJK", "approve": true }), 401),

@@ -18,7 +18,7 @@ impl Browser {
         Self { client, hub: hub.to_owned(), cookie: cookie.to_owned() }
     }
 
-    /// The hub gets its cookie, and no one else.
+    /// Adds the session cookie to requests to the hub only.
     fn with_cookie(&self, url: &str, request: RequestBuilder) -> RequestBuilder {
         if url.starts_with(&format!("{}/", self.hub)) {
             request.header(header::COOKIE, &self.cookie).header("sec-fetch-site", "same-origin")
@@ -32,7 +32,7 @@ impl Browser {
         self.with_cookie(url, request).send().await.unwrap()
     }
 
-    /// Where a page leads.
+    /// Returns the target of the redirect of a page.
     pub async fn led_by(&self, url: &str) -> String {
         let answer = self.open(url).await;
         let status = answer.status();

@@ -90,7 +90,7 @@ async fn a_hub_to_develop_an_app_against() {
     place.ends(&["sim", "app", "--listen", "127.0.0.1:0", "--app-slug", "A b"], 2).await;
 }
 
-/// What the published check suite of app authors does, with the token and the bot id that it expects.
+/// Repeats the calls of the published check suite for app authors, with the token and the bot id that it expects.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_published_check_suite_of_apps_passes() {
     const TOKEN: &str = "test-runner-token";

@@ -339,7 +339,7 @@ fn public_addresses_are_reached_and_private_ones_never_in_a_network_of_its_own()
 async fn inside_the_network() {
     namespace::assert_inside();
     let canary = Canary::open().await;
-    // The canary hears what it is there for.
+    // The canary detects connections.
     for address in ["169.254.169.254", "10.0.0.1", "93.184.216.34"] {
         TcpStream::connect((address, canary.port)).await.unwrap();
     }

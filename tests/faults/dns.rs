@@ -31,7 +31,7 @@ const MAX_UDP: usize = 512;
 const LIVE: [u8; 4] = [127, 0, 0, 1];
 const PRIVATE: [u8; 4] = [10, 0, 0, 1];
 
-/// What is answered to a query; `None` for silence. `asked` counts queries of the kind for addresses.
+/// Returns the response to a query; `None` for no response. `asked` counts the IPv4 queries for `rebinding`.
 fn answer(query: &[u8], asked: &AtomicUsize) -> Option<Vec<u8>> {
     let length = usize::from(*query.get(12)?);
     let label = std::str::from_utf8(query.get(13..13 + length)?).ok()?.to_ascii_lowercase();

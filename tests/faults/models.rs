@@ -11,12 +11,12 @@ use hub_core::{
 
 use crate::support::fault_receiver::{Behaviour, FaultReceiver, Seen, Slot, behaviours};
 
-/// The deadline where only a deadline ends it, and where it ends by itself.
+/// Deadlines: of behaviours that only a deadline ends, and of all others.
 const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(60);
-/// How much a busy machine may add.
+/// Tolerance of the deadline for a busy machine.
 const MARGIN: Duration = Duration::from_secs(20);
-/// Most bytes that may go out per connection: the cap of a response, and the buffers of two systems.
+/// Maximum bytes read per connection: the limit of a response, and the buffers of two systems.
 const MOST_BYTES: u64 = 40 << 20;
 
 const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
@@ -46,7 +46,8 @@ async fn ask(egress: &Egress, receiver: &FaultReceiver, limits: Limits) -> Resul
     ai::complete(egress, &Dialects::default(), &Clock::system(), &endpoint, &prompt, limits).await
 }
 
-/// How long a behaviour was let be, and what came of it.
+/// Sends a prompt to a misbehaving endpoint. Returns the result and the problems: too slow, too much read, or retried
+/// by itself.
 async fn tried(egress: &Egress, behaviour: &Behaviour) -> (Result<Completion, AiFault>, Vec<String>) {
     let receiver = FaultReceiver::open(behaviour).await;
     let deadline = if behaviour.slot == Slot::Timeout { SHORT } else { LONG };
@@ -70,7 +71,7 @@ async fn tried(egress: &Egress, behaviour: &Behaviour) -> (Result<Completion, Ai
 fn fits(seen: Seen, class: AiFaultClass) -> bool {
     match seen {
         Seen::Class(fault) => class == AiFaultClass::Egress(fault),
-        // Taken by a webhook, and no completion; or more of it than a model may say.
+        // A webhook accepts it, but it is not a completion, or it exceeds the limit of one.
         Seen::Status(200..=299) => {
             matches!(class, AiFaultClass::NotUnderstood | AiFaultClass::Cut)
                 || class == AiFaultClass::Egress(EgressFault::TooLarge)
@@ -99,7 +100,7 @@ async fn every_behaviour_of_a_receiver_is_sorted_and_ends_in_time() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), all.len(), wrong.join("\n"));
 }
 
-/// What a stream can do, and the answer or the fault that comes of it.
+/// Behaviours of a stream, each with the expected completion or fault.
 fn streams() -> Vec<(Behaviour, Result<&'static str, AiFaultClass>)> {
     let saying = |name: &str, does, text: String| Behaviour::saying(name, does, Seen::Status(200), text);
     let egress = |fault| Err(AiFaultClass::Egress(fault));

@@ -24,14 +24,14 @@ use crate::support::fault_receiver::{Behaviour, FaultReceiver, behaviours};
 /// The deadline over one question is ten seconds; a busy machine may add some.
 const TEST_TIMEOUT: Duration = Duration::from_secs(40);
 
-/// Where the provider misbehaves.
+/// Endpoint of the provider that misbehaves.
 #[derive(Debug, Clone, Copy)]
 enum At {
     Token,
     Profile,
 }
 
-/// The other address, where everything is as it should be.
+/// The other endpoint, which responds correctly.
 struct Sound;
 
 #[async_trait]

@@ -11,7 +11,7 @@ use crate::support::fault_receiver::{Behaviour, FaultReceiver, Seen, Slot, Then,
 /// itself is distinguished from one that was ended by how far the two are apart.
 const SHORT: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(30);
-/// How much a busy machine may add to a timeout before something other than the machine is wrong.
+/// Tolerance of timeouts for a busy machine; a longer delay is a fault of the hub.
 const MARGIN: Duration = Duration::from_secs(20);
 /// Most bytes that may go out to the hub per connection: the cap of an answer, and the buffers of two systems.
 const MOST_BYTES: u64 = 16 << 20;
@@ -52,7 +52,7 @@ async fn every_behaviour_is_named_in_the_trace_ends_in_time_and_gives_its_slot_b
     assert!(wrong.is_empty(), "{} of {} rows:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
 }
 
-/// What is wrong with a row after two messages.
+/// Returns the problems of a row after two messages.
 async fn check(scene: &Scene, row: &Row) -> Vec<String> {
     let Behaviour { seen: expected, or, then, slot, .. } = row.behaviour;
     let messages = if then == Then::Final { 1 } else { 2 };

@@ -91,7 +91,7 @@ impl Scene {
     }
 }
 
-/// How a trace shows its only attempt.
+/// Outcome of the only attempt of a trace.
 pub fn seen(trace: &Trace) -> Seen {
     let detail = |name| trace.steps.iter().find(|step| step.name == name).map(|step| &step.detail);
     if let Some(answer) = detail(StepName::Response) {
@@ -111,7 +111,7 @@ pub fn seen(trace: &Trace) -> Seen {
     Seen::Class(all.into_iter().find(|fault| fault.as_str() == class).unwrap())
 }
 
-/// How long after the attempt the next one is due; `None` when there is none.
+/// Time from the attempt to the next one; `None` if no other is due.
 pub fn next_attempt(trace: &Trace) -> Option<Duration> {
     Some(trace.steps.last()?.detail.next_attempt_at?.since(START))
 }

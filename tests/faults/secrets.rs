@@ -1,6 +1,6 @@
-//! What is secret stays so. Secrets are put wherever a caller, an operator or a receiver can put one, through flows
-//! that work and flows that fail, against the shipped server with its most talkative log; then the database, the log,
-//! the traces and every answer are searched for them.
+//! Secrets do not leak. They are put wherever a caller, an operator or a receiver can put one, through flows that
+//! succeed and flows that fail, against the shipped server with its most verbose log. Then the database, the log, the
+//! traces and every response are searched for them.
 
 mod accounts;
 mod administration;
@@ -28,7 +28,7 @@ use crate::support::{
     postgres,
 };
 
-/// What someone writes to the bot: no secret, so it is found where secrets are looked for.
+/// Text of a message to the bot. It is not a secret, so the search must find it.
 const WITNESS: &str = "where is order 42?";
 
 #[tokio::test]
@@ -55,7 +55,7 @@ async fn sweep(database: Option<&Secret>) {
     plants.keep("the secret key", &key);
     let admin = plants.plant("the admin's password in the environment");
     let metrics = plants.plant("the metrics token");
-    // The server trusts anyone who comes through its socket; a password is taken and not asked for.
+    // The server trusts every connection to its socket; it accepts a password and does not require one.
     let database_password = plants.plant("the database's password");
     let url = database.map(|url| url.expose().replacen("hub@", &format!("hub:{database_password}@"), 1));
     let allow = port.address.to_string();
@@ -126,7 +126,7 @@ async fn sweep(database: Option<&Secret>) {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Everything that can be asked for.
+/// Reads everything that can be requested.
 async fn read_everything(caller: &mut Caller, bot: &str, metrics: &str) {
     let bearer = format!("Bearer {metrics}");
     let cookie = caller.cookie.take();

@@ -1,4 +1,4 @@
-//! Clients that take their time. They are sent away, and no one else notices.
+//! Slow clients. They are disconnected, and other clients are not affected.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -18,37 +18,36 @@ use crate::support::{
     hub_process::{HubProcess, NetworkProcess},
 };
 
-/// How many there are of all kinds together, unless `HUB_SLOW_CLIENTS` says otherwise. Before a release 1,000
-/// and more.
+/// Number of clients of all kinds together; `HUB_SLOW_CLIENTS` overrides it, with at least 1,000 before a release.
 const COUNT: usize = 200;
 /// Clients from one address: fewer than the server takes from one.
 const PER_ADDRESS: usize = 40;
-/// How much a busy machine may add to a limit before something other than the machine is wrong.
+/// Tolerance of limits for a busy machine; a longer delay is a fault of the hub.
 const MARGIN: Duration = Duration::from_secs(60);
-/// Answers a client asks for and does not read; together far more than the buffers of two systems.
+/// Responses that a client requests and does not read; together far more than the buffers of two systems.
 const UNREAD: usize = 200;
-/// How much memory they may cost together, in KiB.
+/// Maximum memory of all clients together, in KiB.
 const MOST_KIB: u64 = 64 * 1024;
-/// Bytes of one such answer, at least.
+/// Minimum size of such a response, in bytes.
 const LEAST_ANSWER: usize = 100 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A head that comes byte by byte.
+    /// Sends a head byte by byte.
     Head,
-    /// A body that does.
+    /// Sends a body byte by byte.
     Body,
-    /// Answers that are asked for and not read.
+    /// Requests responses and does not read them.
     Reading,
-    /// A connection that is kept and not used.
+    /// Keeps a connection without using it.
     Idle,
 }
 
 impl Kind {
     const ALL: [Self; 4] = [Self::Head, Self::Body, Self::Reading, Self::Idle];
 
-    /// When the server has disconnected such a client: after 5 s for a head, 30 s for a body at 1 KiB/s, and 60 s
-    /// between requests.
+    /// Time after which the server has disconnected the client: its limits are 5 s for a head, 30 s for a body at
+    /// 1 KiB/s, and 60 s between requests.
     fn limit(self) -> Duration {
         Duration::from_secs(match self {
             Self::Head => 10,
@@ -58,7 +57,7 @@ impl Kind {
         })
     }
 
-    /// How long it is given at least: a client on a slow line is not an attacker.
+    /// Minimum time before the server may disconnect the client: a client on a slow line is not an attacker.
     fn timeout(self) -> Duration {
         Duration::from_secs(match self {
             Self::Head | Self::Body => 3,
@@ -77,7 +76,7 @@ async fn connect(server: SocketAddr, number: usize) -> TcpStream {
     socket.connect(server).await.unwrap()
 }
 
-/// Says something every second until the server has had enough. Answers may come first.
+/// Sends `piece` every second until the server disconnects. It discards responses.
 async fn drip(stream: &mut TcpStream, piece: &[u8]) {
     let clock = Clock::system();
     let mut heard = [0; 1024];
@@ -105,7 +104,7 @@ async fn read_to_end(stream: &mut TcpStream) -> usize {
     heard
 }
 
-/// What is wrong with how the server treated one client.
+/// Runs one slow client, and returns the problem if the server treated it wrongly.
 async fn be_slow(server: SocketAddr, kind: Kind, number: usize) -> Option<String> {
     let clock = Clock::system();
     let mut stream = connect(server, number).await;
@@ -130,7 +129,7 @@ async fn be_slow(server: SocketAddr, kind: Kind, number: usize) -> Option<String
                 let request = "GET /openapi.json HTTP/1.1\r\nhost: hub\r\n\r\n";
                 let _ = stream.write_all(request.repeat(UNREAD).as_bytes()).await;
                 clock.sleep(kind.limit() + Duration::from_secs(15)).await;
-                // Only now: what comes is what was on its way when the server closed.
+                // After the close, only bytes that were already in flight arrive.
                 let heard = read_to_end(&mut stream).await;
                 if heard >= UNREAD * LEAST_ANSWER {
                     return Some(format!("{heard} bytes were kept for someone who did not read"));
@@ -147,12 +146,12 @@ async fn be_slow(server: SocketAddr, kind: Kind, number: usize) -> Option<String
     wrong.or_else(|| (lasted < kind.timeout()).then(|| format!("{kind:?} was sent away after {lasted:?}")))
 }
 
-/// What the server uses.
+/// Resources of the server.
 #[derive(Debug)]
 struct Usage {
     /// Open files and connections.
     files: usize,
-    /// Memory, and the most of it so far.
+    /// Resident memory, and its peak.
     kib: u64,
     most_kib: u64,
 }

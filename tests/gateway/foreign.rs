@@ -10,7 +10,7 @@ use crate::clients::{
     installed,
 };
 
-/// What a client does with media after its first reply.
+/// Media that a client exchanges after its first reply.
 #[derive(Clone, Copy)]
 enum Media {
     AskOnly,

@@ -14,7 +14,7 @@ use crate::support::http::until;
 /// Programs of one channel, at most.
 const PER_CHANNEL: usize = 20;
 const CHANNELS: usize = 50;
-/// What a waiting poll may take of the hub's memory, its connection included. A debug build needs more than a release.
+/// Maximum memory of a waiting poll in KiB, with its connection. A debug build needs more than a release.
 const KIB_PER_POLL: u64 = 150;
 
 /// Resident memory of a process in KiB.

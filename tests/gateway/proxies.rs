@@ -25,7 +25,7 @@ async fn everything_works_behind(kind: Kind) {
     let basic = format!("Basic {}", BASE64.encode(BASIC.as_bytes()));
     let stranger = Caller::stranger(&url);
 
-    // The password of the proxy is needed, and is none of the hub's.
+    // The password of the proxy is required, and the hub ignores it.
     let (status, ..) = stranger.call(Method::GET, "/api/auth/me", None).await;
     assert_eq!(status, 401);
     let mut ada = stranger.clone().with_header("authorization", &basic);

@@ -73,7 +73,7 @@ impl Stage {
         channel["id"].as_str().unwrap().to_owned()
     }
 
-    /// What the bot sent to people.
+    /// Waits until the bot has sent `count` messages, and returns all.
     pub async fn outbound(&self, count: usize) -> Vec<Value> {
         let path = format!("/_sim/outbound?wx_id={}&wait_ms=1000", self.wx_id);
         until("what the bot sends", async || {
@@ -103,7 +103,7 @@ pub async fn confirm(user: &Caller, login: &str, channel: &str) -> Value {
     user.post("/api/ilink/logins/confirm", json!({ "login_id": login, "channel_id": channel })).await
 }
 
-/// Of every test, whose runtimes come and go: no connection is kept.
+/// Client that all tests share. It keeps no idle connections, because each test has its own runtime.
 #[expect(clippy::disallowed_methods, reason = "a test calls the server from outside, over a real socket")]
 static HTTP: LazyLock<reqwest::Client> = LazyLock::new(|| {
     reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().expect("settings that are right")
@@ -142,10 +142,10 @@ impl Program {
         Self { base: hub.to_owned(), ..self.clone() }
     }
 
-    /// A call that may find no one.
+    /// Calls an endpoint of a hub that may be down.
     ///
     /// # Errors
-    /// When there was no whole response.
+    /// Fails if there was no complete response.
     pub async fn attempt(&self, name: &str, mut body: Value) -> reqwest::Result<(StatusCode, Value)> {
         body["base_info"] = json!({});
         let request = HTTP

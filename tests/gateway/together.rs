@@ -36,7 +36,7 @@ async fn join(
     client
 }
 
-/// What a person writes; the owner of the account if there is no name.
+/// Sends a text as a person; as the owner of the account without a name.
 async fn write(stage: &Stage, person: Option<&str>, text: &str) {
     let mut message = json!({ "wx_id": stage.wx_id, "text": text });
     if let Some(person) = person {

@@ -12,10 +12,10 @@ use crate::support::{
     hub_process::{HubProcess, NetworkProcess},
 };
 
-/// What the process may need beyond what it had: two hashes of 19 MiB, and five hundred connections.
+/// Maximum growth of memory in KiB: two hashes of 19 MiB, and five hundred connections.
 const MORE_KIB: u64 = 100 * 1024;
 
-/// The most memory that a process has had so far.
+/// Peak resident memory of a process in KiB.
 fn peak_kib(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();

@@ -38,7 +38,7 @@ impl Issuer {
         Some(Self { url, _process: process })
     }
 
-    /// What a hub has to be allowed to reach it.
+    /// Egress configuration that lets a hub reach the issuer.
     pub fn egress(&self) -> EgressConfig {
         let url: Url = self.url.parse().unwrap();
         let rule = AllowRule::HostPort(url.host_str().unwrap().to_owned(), url.port().unwrap());

@@ -16,7 +16,7 @@ use tracing::subscriber::DefaultGuard;
 
 use super::stage::{Stage, reply_to, within};
 
-/// What this thread logs, at every level.
+/// Log output of this thread, at every level.
 pub struct Log {
     text: Arc<Mutex<Vec<u8>>>,
     _guard: DefaultGuard,

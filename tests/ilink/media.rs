@@ -173,7 +173,7 @@ async fn m6_the_response_of_the_cdn_decides_about_a_retry() {
         (Action::Cut { effect: false }, true),
     ] {
         let shown = format!("{action:?}");
-        // A download whose kept connection is cut is asked for once more.
+        // A download is repeated once if its kept connection is cut.
         let times = if matches!(action, Action::Cut { .. }) { 2 } else { 1 };
         for _ in 0..times {
             stage.sim.add_fault(Fault::on(Endpoint::CdnDownload, action.clone())).unwrap();

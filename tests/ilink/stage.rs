@@ -78,12 +78,12 @@ impl Tap {
         self.seen.lock().unwrap().clone()
     }
 
-    /// How often an endpoint has answered. Of the requests, some may have been given up.
+    /// Number of responses of an endpoint. Requests that were abandoned are not counted.
     pub fn answered(&self, endpoint: &str) -> usize {
         count_of(&self.answered.borrow(), endpoint)
     }
 
-    /// Waits until an endpoint has answered so often.
+    /// Waits until an endpoint has sent `count` responses.
     pub async fn wait_answered(&self, endpoint: &str, count: usize) {
         let mut answered = self.answered.subscribe();
         within(answered.wait_for(|paths| count_of(paths, endpoint) >= count)).await.unwrap();

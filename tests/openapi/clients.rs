@@ -35,7 +35,7 @@ const STORY: [&str; 20] = [
     "RATE_LIMITED",
 ];
 
-/// How TypeScript is compiled.
+/// Options of the TypeScript compiler.
 const STRICT: [&str; 7] =
     ["--strict", "--target", "es2022", "--module", "nodenext", "--lib", "es2022,dom,dom.iterable"];
 

@@ -3,7 +3,7 @@
 //! All of its checks and phases are on, no operation is left out, and the seed is fixed. Each caller has a server of
 //! their own, so that nothing that one breaks is missing for the next. Rate limits are out of the way.
 //! `HUB_FUZZ_EXAMPLES` is the number of generated cases per operation and phase for a long run, and
-//! `HUB_FUZZ_REPORT` a folder for what the runs tell.
+//! `HUB_FUZZ_REPORT` a folder for the reports.
 
 use std::{
     fmt::Write as _,
@@ -21,20 +21,20 @@ use crate::{
     },
 };
 
-/// A phrase that no example of the document has: no one signs in as the one who asks.
+/// Password that is in no example of the document, so that no generated request signs in as the caller.
 const PASSWORD: &str = "fuzzed with a phrase of its own";
 
 /// Generated cases per operation, next to those that the bounds of the document give.
 const EXAMPLES: &str = "4";
 
-/// What it does, in this order.
+/// Phases of a run, in this order.
 const PHASES: [&str; 4] = ["examples", "coverage", "fuzzing", "stateful"];
 
-/// What every run has in common.
+/// Settings of every run.
 ///
-/// 400 counts as an answer to what the document allows: a schema cannot say that a script has to be a plugin, that
-/// one of two fields excludes the other, or that a code has to be one that was handed out. Which fields broke which
-/// rule is in the answer, and `bad_bodies_are_refused_with_the_field_that_is_wrong` holds the hub to it.
+/// 400 is an expected response to valid input: a schema cannot express that a script has to be a plugin, that one of
+/// two fields excludes the other, or that a code has to be one that the hub issued. The response names the field and
+/// the rule, which `bad_bodies_are_refused_with_the_field_that_is_wrong` tests.
 const SETTINGS: &str = r#"
 [checks.positive_data_acceptance]
 expected-statuses = ["2xx", "3xx", 400, 401, 403, 404, 409, 413, 414, 429, 502, 503]
@@ -63,7 +63,7 @@ const LIMITS: [&str; 6] = [
     "HUB_RATE_BAD_CREDENTIALS",
 ];
 
-/// Who asks.
+/// Caller of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Identity {
     Stranger,
@@ -130,7 +130,7 @@ async fn fuzz(identity: Identity) {
     }
 }
 
-/// What every run has to have done, and what it did on each operation.
+/// Checks that a run tested every operation in every phase, and prints the accepted cases of each.
 fn hold(identity: Identity, report: &Value) {
     let operations = &report["operations"];
     assert_eq!(operations["tested"], operations["total"], "{operations}");

@@ -9,7 +9,7 @@ use crate::clients::installed;
 
 const DOCUMENTS: [&str; 2] = ["hub.json", "hub.v3_1.json"];
 
-/// Where the rules of the linters are.
+/// Folder of the linters' rules.
 fn rules() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi")
 }

@@ -48,7 +48,7 @@ const IDS: [(&str, &str); 11] = [
     ("usr", "USER"),
 ];
 
-/// What parameters are whose schema does not say it, by `operation.name` or by name.
+/// Values of parameters that cannot be taken from the schema, by `operation.name` or by name.
 const PARAMETERS: [(&str, &str); 13] = [
     ("client_id", "$APP"),
     ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"),
@@ -105,7 +105,7 @@ struct Recipe {
     summary: String,
     command: String,
     documented: Value,
-    /// When it is run: what others need is not taken away before.
+    /// Place in the order of execution: a recipe that removes an object runs after those that need it.
     turn: u8,
 }
 

@@ -29,7 +29,7 @@ use sha2::Sha256;
 struct Server {
     secret: Mutex<Option<Secret>>,
     events: Mutex<Vec<Value>>,
-    /// What comes next, else 200 and nothing.
+    /// Queued responses, as status and body; 200 with an empty object when the queue is empty.
     answers: Mutex<VecDeque<(u16, Value)>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a step of the wall clock does to polling, deliveries and sends: nothing.
+//! A step of the wall clock does not affect polling, deliveries and sends.
 
 use std::time::Duration;
 

@@ -373,7 +373,7 @@ async fn a_log_that_goes_backwards_stops_its_bot_and_no_other() {
     hub.say(&other, "third");
     let received = hub.wait_received(2).await;
     assert_eq!(received[1].json()["content"], "third");
-    // What was taken in is kept, and goes out after the next start.
+    // The accepted message is kept, and delivered after the next start.
     let mut hub = hub;
     hub.restart().await;
     let received = hub.wait_received(3).await;

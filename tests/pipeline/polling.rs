@@ -1,4 +1,4 @@
-//! How a hub lives with the network it polls.
+//! Polling of the network: order, repeats, errors, logins.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -364,7 +364,7 @@ async fn contact(hub: &World, bot: &TestBot) -> Contact {
     hub.hub.bots().contacts(&hub.owner, bot.id, &page).await.unwrap().items.remove(0)
 }
 
-/// Why a message has its status.
+/// Status reason of the message with this content.
 async fn reason(hub: &World, bot: &TestBot, content: &str) -> Option<String> {
     let (filter, page) = (MessageFilter::default(), PageRequest::parse("m", Some(200), None).unwrap());
     let mut read = hub.hub.context().store.read().await.unwrap();

@@ -12,13 +12,13 @@ use super::stage::{Stage, asked, kind, within};
 
 /// Time of each attack.
 const DEADLINE: u64 = 100;
-/// When a run that does not end is a failure of the test: nothing may take this long on any machine.
+/// Upper limit of a run on any machine; a run that takes longer fails the test.
 const NEVER: Duration = Duration::from_secs(60);
 
 /// One attack a line: its name, how it must end, the source.
 const CORPUS: &str = include_str!("corpus.txt");
 
-/// How an attack ends.
+/// Expected end of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     /// Anyhow.
@@ -64,7 +64,7 @@ fn long() -> Vec<Attack> {
     .into()
 }
 
-/// Every way to a function's constructor, for every kind of function, and what it could be asked to do.
+/// Attacks through each path to a function's constructor, for each kind of function.
 fn code_generation() -> Vec<Attack> {
     let functions = [
         "function () {}",

@@ -1,4 +1,4 @@
-//! What authors of plugins rely on.
+//! Guarantees to authors of plugins.
 
 use std::time::Duration;
 
@@ -316,7 +316,7 @@ async fn hooks_may_be_async_and_must_finish() {
     assert_eq!(outcome.replies, [text("queued")]);
 }
 
-/// Answers with what it was asked; `slow` never answers.
+/// Responds with the call itself; URLs with `slow` get no response, and those with `evil` are rejected.
 struct Echo;
 
 #[async_trait]

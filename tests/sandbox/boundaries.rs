@@ -1,4 +1,4 @@
-//! Where the limits of a run are, and what happens exactly there.
+//! Behaviour of a run at its limits.
 
 use hub_core::sandbox::{ErrorKind, Reply};
 

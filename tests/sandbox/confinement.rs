@@ -1,4 +1,4 @@
-//! What a worker holds, and what the hub takes for thousands of runs: looked at in processes of their own.
+//! Descriptors and limits of a worker, and memory of the hub after thousands of runs, each in a process of its own.
 #![cfg(target_os = "linux")]
 
 use std::process::Command;

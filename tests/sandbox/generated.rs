@@ -44,7 +44,7 @@ const HOSTILE: &str = "
             2n ** 200n, new Float64Array(9), /(a+)+$/, new Map([[odd, odd]]), Symbol.iterator, -0];
     };";
 
-/// Of so many functions one is tried, unless all are asked for.
+/// One of this number of functions is tried, unless all are requested.
 const EVERY: u64 = 9;
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Which apps get a socket, and what ends it from the hub's side.
+//! Acceptance of app sockets, and the reasons for which the hub closes them.
 
 use std::time::Duration;
 
@@ -138,7 +138,7 @@ async fn removing_the_app_closes_its_sockets() {
     hub.apps().uninstall(&owner, bot, app).await.unwrap();
     let (mut rest, code) = scene.while_time_passes(client.rest()).await;
     assert_eq!(code, 4401);
-    // Its own socket hears it when the hub comes to that before it closes, or else the one that serves all.
+    // The event goes to the installation's own socket if the hub sends it before the close, else to the app's socket.
     let told = match rest.pop() {
         Some(told) => told,
         None => scene.event(&mut whole).await,

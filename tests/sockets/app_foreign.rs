@@ -61,7 +61,7 @@ fn text_of(line: &str) -> Option<String> {
     (line["event"] == "told").then(|| line["text"].as_str().unwrap().to_owned())
 }
 
-/// What is in a list, each once, in the order of its first mention.
+/// Removes duplicates; the first occurrence stays.
 fn distinct(texts: &[String]) -> Vec<String> {
     let mut seen = Vec::new();
     for text in texts {

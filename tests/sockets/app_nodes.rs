@@ -22,11 +22,11 @@ use crate::support::postgres;
 const LEASE: Duration = Duration::from_secs(6);
 const EACH: usize = 10;
 
-/// What a socket got, in its order, and how it ended.
+/// Texts that a socket received, in order, and the reason for its end.
 #[derive(Default)]
 struct Got {
     texts: Vec<String>,
-    /// How many of them are noted as told. Another socket that takes over gets the others again.
+    /// Number of texts that are stored as sent. A socket that takes over receives the others again.
     noted: usize,
     ended: Option<Ended>,
 }

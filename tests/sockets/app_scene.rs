@@ -50,7 +50,7 @@ impl Scene {
         open(self.stage.address, &format!("{WS}?token={}&{query}", self.token), &[]).await
     }
 
-    /// Opens a socket of the installation, and hears the greeting.
+    /// Opens a socket of the installation, and reads the greeting.
     pub async fn connect(&self, query: &str) -> Client {
         let mut client = self.try_connect(query).await.unwrap_or_else(|refused| panic!("{}", refused.json));
         client.hear("init").await;
@@ -62,7 +62,7 @@ impl Scene {
         open(self.stage.address, &target, &[]).await
     }
 
-    /// Opens a socket of the whole app, and hears the greeting.
+    /// Opens a socket of the whole app, and reads the greeting.
     pub async fn connect_app(&self, query: &str) -> Client {
         let mut client =
             self.try_connect_app(query).await.unwrap_or_else(|refused| panic!("{}", refused.json));
@@ -75,12 +75,12 @@ impl Scene {
         self.while_time_passes(client.hear("event")).await
     }
 
-    /// What someone said in the next event.
+    /// Text of the message in the next event.
     pub async fn content(&self, client: &mut Client) -> String {
         self.event(client).await["event"]["data"]["content"].as_str().unwrap().to_owned()
     }
 
-    /// The next `count` of them.
+    /// Texts of the next `count` events.
     pub async fn contents(&self, client: &mut Client, count: usize) -> Vec<String> {
         let mut contents = Vec::new();
         while contents.len() < count {
@@ -89,7 +89,7 @@ impl Scene {
         contents
     }
 
-    /// With which code the hub closes, while the clock moves.
+    /// Close code of the hub, while the clock moves.
     pub async fn closed(&self, client: &mut Client) -> u16 {
         self.while_time_passes(client.closed()).await.0
     }

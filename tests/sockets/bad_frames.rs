@@ -1,4 +1,4 @@
-//! What is no frame: refused with the right code, and of no consequence for anyone else.
+//! Invalid frames: the hub closes the connection with the right code, and no other client is affected.
 
 use hub_core::random::Random;
 use serde_json::json;

@@ -20,13 +20,13 @@ pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// An open WebSocket.
 pub struct Client(pub WebSocketStream<TcpStream>);
 
-/// What came instead of a WebSocket.
+/// HTTP response that rejects a WebSocket.
 pub struct Refused {
     pub status: u16,
     pub json: Value,
 }
 
-/// Asks to switch, with these lines of the head besides the necessary ones.
+/// Requests the upgrade, with these header lines in addition to the required ones.
 pub async fn open(address: SocketAddr, target: &str, lines: &[&str]) -> Result<Client, Refused> {
     open_on(TcpStream::connect(address).await.unwrap(), target, lines).await
 }

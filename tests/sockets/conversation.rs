@@ -1,4 +1,4 @@
-//! What hub and client tell each other.
+//! Frames between hub and client.
 
 use std::time::Duration;
 

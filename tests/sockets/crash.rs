@@ -19,7 +19,7 @@ use crate::support::{
 const KILLS: usize = 3;
 const BETWEEN: usize = 25;
 
-/// What a consumer got: the highest number, and the texts in the order of their numbers.
+/// Texts that a consumer received, in the order of their numbers, and the messages out of order.
 #[derive(Default)]
 struct Got {
     texts: Vec<String>,
@@ -39,7 +39,7 @@ impl Got {
     }
 }
 
-/// Where a server listens, by the URL that it prints.
+/// Parses the address of a server from the URL that it prints.
 pub fn address_of(url: &str) -> SocketAddr {
     let host = url.trim_start_matches("http://").trim_end_matches('/');
     host.replace("localhost", "127.0.0.1").parse().unwrap_or_else(|_| panic!("{url} names no address"))

@@ -1,4 +1,4 @@
-//! Who gets in, and what ends a conversation from the hub's side.
+//! Acceptance of channel clients, and the reasons for which the hub disconnects them.
 
 use std::time::Duration;
 

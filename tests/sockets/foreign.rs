@@ -26,7 +26,7 @@ struct Foreign {
     _process: Child,
     input: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
-    /// What it got, by number.
+    /// Texts of received messages, by sequence number.
     got: BTreeMap<i64, String>,
     repeats: usize,
 }
@@ -46,7 +46,7 @@ impl Foreign {
         self.input.write_all(format!("{base}\n").as_bytes()).await.unwrap();
     }
 
-    /// Waits until it is connected: a client without a position gets what comes from then on.
+    /// Waits until the client is connected: without a position it receives only later messages.
     async fn opened(&mut self) {
         loop {
             let line = timeout(TEST_TIMEOUT, self.lines.next_line()).await.expect("it connects");
@@ -57,7 +57,7 @@ impl Foreign {
         }
     }
 
-    /// Hears it until it has so many messages.
+    /// Reads the client's output until it has `count` messages.
     async fn hear(&mut self, count: usize) {
         while self.got.len() < count {
             let line = timeout(TEST_TIMEOUT, self.lines.next_line()).await;

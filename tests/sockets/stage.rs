@@ -81,7 +81,7 @@ impl Stage {
         open(self.address, &format!("{CONNECT}?{query}"), &[&format!("X-API-Key: {}", self.key)]).await
     }
 
-    /// As [`try_connect`](Self::try_connect), and hears the first frame.
+    /// As [`try_connect`](Self::try_connect), and reads the first frame.
     pub async fn connect(&self, query: &str) -> (Client, Value) {
         let mut client = self.try_connect(query).await.unwrap_or_else(|refused| panic!("{}", refused.json));
         let init = client.hear("init").await;

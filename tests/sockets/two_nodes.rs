@@ -25,7 +25,7 @@ const LEASE: Duration = Duration::from_secs(6);
 const BEFORE: usize = 15;
 const AFTER: usize = 5;
 
-/// What a client got, in its order.
+/// Messages that a client received, in order: sequence number and text.
 type Got = Arc<Mutex<Vec<(i64, String)>>>;
 
 async fn take(got: &Got, entry: &LogEntry) {
@@ -118,7 +118,7 @@ async fn clients_of_every_node_get_everything_also_when_the_bots_node_dies() {
     server.drop_database(&store).await;
 }
 
-/// What ends on one node ends its clients on the other, where no one has done anything.
+/// Keys and channels that end on one node disconnect their clients on the other node.
 #[tokio::test]
 async fn clients_of_one_node_end_with_what_ends_on_the_other() {
     let Some(server) = postgres::server() else { return };

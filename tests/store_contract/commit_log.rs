@@ -219,7 +219,7 @@ enum Step {
     Read,
 }
 
-/// What the commands so far leave to be done.
+/// A delivery that the commands so far have not finished.
 struct Open {
     delivery: DeliveryId,
     trace: TraceId,

@@ -1,7 +1,8 @@
-//! How PostgreSQL writes a large commit: as many rows as there are outcomes and replies, and none compared with each other.
+//! Plans of PostgreSQL for a large commit: the number of rows is that of outcomes and replies, and no row is compared
+//! with all others.
 //!
-//! It expects ten rows of any array that is bound. Of two arrays it may make a nested loop, whose cost grows with the square
-//! of the commit; what it did shows in the plans that it logs.
+//! PostgreSQL expects ten rows of any bound array. It may join two arrays by a nested loop, whose cost grows with the
+//! square of the commit. The plans that it logs show this.
 
 use std::sync::Arc;
 

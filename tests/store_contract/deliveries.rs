@@ -79,7 +79,7 @@ async fn state(db: &Db, trace: TraceId) -> (DeliveryState, i64, Option<String>) 
     find(db, trace).await.remove(0)
 }
 
-/// How many deliveries ended well, of each channel.
+/// Numbers of successful deliveries, in the order of the channels' ids.
 async fn successes(db: &Db) -> Vec<String> {
     db.texts("SELECT CAST(count AS TEXT) FROM successes ORDER BY channel_id").await
 }

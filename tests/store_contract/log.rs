@@ -1,4 +1,4 @@
-//! What clients of channels read, acknowledge and announce.
+//! Reads, acknowledgements and announcements of channel clients.
 
 use std::{collections::HashMap, time::Duration};
 

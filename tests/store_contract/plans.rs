@@ -1,4 +1,4 @@
-//! What retention and lists read does not grow with the tables: the databases' own plans say so.
+//! Query plans: the rows that retention and lists read do not grow with the tables.
 
 use hub_core::{
     admin::UserQuery,
@@ -155,7 +155,8 @@ impl<'s> Plan<'s> {
         })
     }
 
-    /// Why SQLite reads more than the statement returns, if it does. A comparison with an id alone bounds nothing.
+    /// Returns the reason for which SQLite reads more than the statement returns, if it does. A comparison with an id
+    /// alone is not a bound.
     fn excess(&self, may_scan: bool, is_of_everyone: bool) -> Option<&'static str> {
         if self.lines.is_empty() {
             return Some("has no plan");
@@ -252,7 +253,7 @@ fn a_bound_of_an_id_alone_does_not_count() {
     assert_eq!(excess(bounded), None);
 }
 
-/// How many items each page of a list has, read with `find`.
+/// Reads a list with `find`, and returns the number of items of each page.
 async fn pages<T>(find: impl AsyncFn(PageRequest) -> Found<T>, key: impl Fn(&T) -> String) -> Vec<usize> {
     let (mut sizes, mut cursor) = (Vec::new(), None::<String>);
     loop {

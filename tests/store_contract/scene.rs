@@ -1,4 +1,4 @@
-//! What the cases need to stand on: channels, messages, batches, traces.
+//! Fixtures of the cases: channels, messages, batches, traces.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -156,7 +156,7 @@ pub fn trace(
     }
 }
 
-/// What adds a step to a trace, three seconds after its beginning.
+/// An update that adds a step to a trace, three seconds after its start.
 pub fn update(id: TraceId, step: &str) -> TraceUpdate {
     TraceUpdate {
         id,

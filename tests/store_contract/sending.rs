@@ -168,7 +168,7 @@ async fn what_waits_for_a_person_is_open_until_it_says_so(db: &Db) {
     let all = ["1", "2", "never wrote"].map(|text| (text.to_owned(), None));
     db.sql("UPDATE contacts SET window_sends = 3").await;
     assert_eq!(waiting().await, (vec!["ann".to_owned(), "stranger".to_owned()], all.into()));
-    // The reason of a try is none for which it waits.
+    // The error of an attempt does not count as the reason for which an item waits.
     for (id, state) in [(ann[0], ItemState::Queued), (ann[1], ItemState::Sending)] {
         let (error, stamp) = (Some("no connection".to_owned()), stamp());
         let due_at = match state {

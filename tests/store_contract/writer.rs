@@ -1,4 +1,4 @@
-//! How the committer behaves: the promises of `Store::write`, whatever is written.
+//! The committer: guarantees of `Store::write` for any command.
 
 use std::{sync::atomic::Ordering, time::Duration};
 

@@ -101,20 +101,20 @@ impl Db {
         matches!(self.config, StoreConfig::Postgres(_))
     }
 
-    /// Has the tables follow the commit log, as reading does.
+    /// Flushes the commit log into the tables, as a read does.
     async fn flush(&self) {
         if self.claim.is_some() {
             drop(self.store.read().await.unwrap());
         }
     }
 
-    /// How many rows a table has as the file is.
+    /// Number of rows of a table, without a flush of the commit log.
     pub async fn count_unflushed(&self, table: &str) -> i64 {
         let sql = AssertSqlSafe(format!("SELECT CAST(count(*) AS BIGINT) FROM {table}"));
         raw!(self, |conn| sqlx::query_scalar(sql).fetch_one(conn).await)
     }
 
-    /// Runs statements behind the store's back.
+    /// Runs statements on a connection outside the store.
     pub async fn sql(&self, sql: impl Into<String>) {
         self.flush().await;
         let sql = AssertSqlSafe(sql.into());
@@ -142,7 +142,7 @@ impl Db {
         raw!(self, |conn| sqlx::query_scalar(sql).fetch_all(conn).await)
     }
 
-    /// How the database would run a statement, one line per part.
+    /// Query plan of a statement, by lines.
     pub async fn plan(&self, sql: &str) -> Vec<String> {
         match &mut *self.raw.lock().await {
             Raw::Sqlite(conn) => {
@@ -171,7 +171,7 @@ impl Db {
         }
     }
 
-    /// How many rows a table has.
+    /// Number of rows of a table.
     pub async fn count(&self, table: &str) -> i64 {
         self.number(format!("SELECT CAST(count(*) AS BIGINT) FROM {table}")).await
     }

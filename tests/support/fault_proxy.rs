@@ -23,7 +23,7 @@ use tokio::{
 /// Bytes that are read at once, and so the most that is on its way in one direction of a connection.
 const CHUNK: usize = 64 * 1024;
 
-/// Where connections are passed on to.
+/// Destination of connections.
 #[derive(Debug, Clone)]
 pub enum Target {
     /// A port.
@@ -32,7 +32,7 @@ pub enum Target {
     Unix(PathBuf),
 }
 
-/// What is wrong with one direction.
+/// Fault of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fault {
     /// Nothing.
@@ -53,7 +53,7 @@ pub enum Fault {
     Corrupt(u64),
 }
 
-/// Which way bytes go.
+/// Direction of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From anyone who connected to the target.
@@ -99,7 +99,7 @@ pub struct FaultProxy {
 }
 
 impl FaultProxy {
-    /// Opens a port on loopback that leads to `target`. Nothing is wrong yet.
+    /// Opens a port on loopback that forwards to `target`, without a fault.
     pub async fn open(target: Target) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -110,7 +110,7 @@ impl FaultProxy {
         Self { address, faults, counters, tasks }
     }
 
-    /// Where to connect to instead of the target.
+    /// Address of the proxy, to connect to instead of the target.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

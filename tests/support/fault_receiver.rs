@@ -25,7 +25,7 @@ pub struct Exchange {
     pub requests: Vec<Request>,
     /// Bytes of answers that the other side's system took.
     pub written: u64,
-    /// How long it lasted; `None` while it is open.
+    /// Duration of the connection; `None` while it is open.
     pub lasted: Option<Duration>,
 }
 
@@ -36,7 +36,7 @@ pub struct FaultReceiver {
     pub address: SocketAddr,
     exchanges: Arc<Mutex<Vec<Exchange>>>,
     tasks: Tasks,
-    /// What keeps the port in its state.
+    /// Sockets that keep the port in its state.
     _kept: (Option<TcpSocket>, Vec<TcpStream>),
 }
 
@@ -44,7 +44,7 @@ impl FaultReceiver {
     /// Opens a port on loopback where `behaviour` is shown to every connection.
     pub async fn open(behaviour: &Behaviour) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
-        // What is written and not read is little, so that the counted bytes are about those that were read.
+        // A small buffer: the bytes written are about the bytes that the other side has read.
         socket.set_send_buffer_size(64 * 1024).unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = socket.local_addr().unwrap();

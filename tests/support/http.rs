@@ -84,11 +84,11 @@ impl Caller {
         (status, serde_json::from_str(&text).unwrap_or(Value::Null), set)
     }
 
-    /// A request that may find no one, with a key that makes its repetition harmless (spaces in it do not count):
+    /// Sends a request to a server that may be down, with an idempotency key, in which spaces become `_`. Returns
     /// status, `Retry-After` in seconds, and JSON.
     ///
     /// # Errors
-    /// When there was no whole answer.
+    /// Fails if there was no complete response.
     pub async fn attempt(
         &self,
         method: Method,

@@ -24,7 +24,7 @@ use tokio::sync::OnceCell;
 
 use super::postgres_user::{Unprivileged, command, find_program};
 
-/// How long a server may take to start.
+/// Maximum time of a start of the server.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Small, and without work in the background that tests have no use for.
@@ -45,12 +45,11 @@ pub struct Server {
     watchdog: Mutex<Child>,
 }
 
-/// The server of this run, started at the first call. `None`, said once on standard error, when the machine
-/// has no PostgreSQL.
+/// The server of this run, started at the first call. `None` if PostgreSQL is not installed, which is printed once
+/// to standard error.
 ///
 /// # Panics
-/// When there is none and `CI=true` or `HUB_REQUIRE_POSTGRES=1` says that there has to be one, and when one
-/// that is there does not start.
+/// Panics if PostgreSQL is not installed and `CI=true` or `HUB_REQUIRE_POSTGRES=1`, and if it does not start.
 pub fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Option<Server>> = OnceLock::new();
     SERVER
@@ -178,7 +177,7 @@ impl Server {
         &self.socket_folder
     }
 
-    /// What it logged.
+    /// Log of the server so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.socket_folder.join("log")).unwrap_or_default()
     }

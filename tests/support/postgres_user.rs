@@ -1,4 +1,4 @@
-//! Who runs the database server: it refuses to be root.
+//! Account that runs the database server, which refuses to run as root.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,7 +17,7 @@ impl Unprivileged {
     /// The account to use, when this process is root; `None` when it is not.
     ///
     /// # Errors
-    /// What is missing on this machine.
+    /// Fails if this machine has no such account or no `setpriv`.
     pub fn find() -> Result<Option<Self>, String> {
         if !is_root() {
             return Ok(None);

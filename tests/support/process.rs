@@ -15,9 +15,9 @@ use tokio::{
     sync::watch,
 };
 
-/// How long a process may take to say that it is ready, or to end.
+/// Maximum time until a process reports that it is ready, or exits.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long the output of an ended process is read.
+/// Maximum time of reading the output of a process that has exited.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A running program.

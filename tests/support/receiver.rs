@@ -1,4 +1,4 @@
-//! The other end of webhooks: keeps what it was sent and answers as instructed.
+//! Receiver of webhooks: records requests and responds as configured.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -22,7 +22,7 @@ use hub_core::{
 /// One request, as it came.
 #[derive(Debug, Clone)]
 pub struct Received {
-    /// When.
+    /// Time of the request.
     pub at: Timestamp,
     /// Method.
     pub method: Method,
@@ -67,7 +67,7 @@ fn mac(key: &[u8], text: &[u8]) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// What a request is answered with.
+/// Response to a request.
 #[derive(Debug, Clone)]
 pub struct Reply {
     status: StatusCode,
@@ -130,7 +130,7 @@ struct State {
     received: Vec<Received>,
     next: HashMap<String, VecDeque<Reply>>,
     usual: HashMap<String, Reply>,
-    /// Where challenges are echoed.
+    /// Paths at which challenges are returned.
     apps: HashSet<String>,
 }
 
@@ -140,12 +140,12 @@ impl Receiver {
         Self { clock, state: Arc::default() }
     }
 
-    /// Everything that came, in the order it came.
+    /// All requests, in order.
     pub fn received(&self) -> Vec<Received> {
         self.state().received.clone()
     }
 
-    /// What came at a path.
+    /// Requests to a path, in order.
     pub fn received_at(&self, path: &str) -> Vec<Received> {
         self.state().received.iter().filter(|one| one.path == path).cloned().collect()
     }

@@ -12,11 +12,11 @@ pub struct Tampering(Process);
 
 impl Tampering {
     /// Tampers with processes and all their threads: `faults` are arguments of strace's `-e`, such as
-    /// `inject=fsync:error=EIO`. `None`, said once per call on standard error, when this machine does not
+    /// `inject=fsync:error=EIO`. Prints the reason to standard error and returns `None` if this machine does not
     /// permit it.
     ///
     /// # Panics
-    /// When strace is not installed and `CI=true` says that it has to be.
+    /// Panics if strace is not installed and `CI=true`.
     pub async fn attach(processes: &[u32], faults: &[&str]) -> Option<Self> {
         let Some(strace) = find_program("strace") else {
             assert!(std::env::var("CI").as_deref() != Ok("true"), "strace is not installed, and CI wants it");

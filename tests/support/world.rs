@@ -37,19 +37,19 @@ use super::receiver::{Received, Receiver};
 
 /// The host of the [`Receiver`].
 pub const RECEIVER_HOST: &str = "receiver.test";
-/// When every test begins: 2026-09-21T14:13:20Z.
+/// Start of the clock in every test: 2026-09-21T14:13:20Z.
 pub const START: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 /// The secret of the webhooks that [`World::webhook`] makes.
 pub const WEBHOOK_SECRET: &str = "a-secret-of-some-length";
 
 /// The clock moves by this much at a time while something is waited for.
 const STEP: Duration = Duration::from_millis(100);
-/// Real time between two steps: what has to be read and written in between takes less.
+/// Real time between two steps; longer than the reads and writes in between take.
 const BREATH: Duration = Duration::from_millis(4);
 /// Steps until a wait has failed: at least 20 s of real time.
 const STEPS: u32 = 5_000;
 
-/// What a [`World`] is made from.
+/// Builder of a [`World`].
 #[derive(Debug, Default)]
 pub struct WorldBuilder {
     store: Option<StoreConfig>,
@@ -67,12 +67,12 @@ pub struct World {
     pub sim: Simulator,
     /// The other end of every webhook.
     pub receiver: Receiver,
-    /// The user who owns everything; an admin, since they came first.
+    /// The user who owns everything; an admin, because they registered first.
     pub owner: Actor,
     parts: Parts,
 }
 
-/// What outlives a restart.
+/// State that survives a restart.
 #[derive(Debug)]
 struct Parts {
     clock: Clock,
@@ -114,7 +114,7 @@ impl WorldBuilder {
         self
     }
 
-    /// What models may call in place of the tools of installed apps.
+    /// Tools that models may call in place of those of installed apps.
     #[must_use]
     pub fn tools(mut self, tools: Arc<dyn Tools>) -> Self {
         self.tools = Some(tools);
@@ -208,7 +208,7 @@ impl Parts {
 }
 
 impl World {
-    /// What a test hub is made from.
+    /// Returns a builder with the default settings.
     pub fn builder() -> WorldBuilder {
         WorldBuilder::default()
     }
@@ -317,12 +317,12 @@ impl World {
         self.hub.bots().send(&self.owner, bot.id, new, None).await
     }
 
-    /// What the network got from a bot.
+    /// Sends of a bot that the network received.
     pub fn sent(&self, bot: &TestBot) -> Vec<Outbound> {
         self.sim.outbound(Some(&bot.account.wx_id), 0)
     }
 
-    /// What the clock shows.
+    /// Current time of the test clock.
     pub fn now(&self) -> Timestamp {
         self.parts.clock.now()
     }

@@ -40,7 +40,7 @@ pub(super) fn of(ask: &Ask) -> Vec<String> {
     curl.chain(filled(ask, ask.page.command, quoted).filter(|command| !command.is_empty())).collect()
 }
 
-/// The parameters of the query that are those of the page: named alike, or the id of a thing in its path.
+/// Builds the query from parameters of the page with the same name, or from ids in its path.
 fn query(ask: &Ask, read: &Read) -> String {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     for name in &read.query {
@@ -82,7 +82,7 @@ fn segment(text: &str) -> Cow<'_, str> {
     encoded.replace('+', "%20").into()
 }
 
-/// A word of a command line. Ids of people on the network are whatever the network says.
+/// Quotes a word of a command line. Ids of people on the network may contain any character.
 fn quoted(word: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.@:".contains(&byte);
     if word.bytes().all(is_plain) {

@@ -20,7 +20,7 @@ pub(super) struct Submitted {
     pub(super) fields: Vec<(String, String)>,
     /// The file, with the memory that it occupies until it is stored.
     pub(super) file: Option<(Attachment, MediaRoom)>,
-    /// Why it was refused.
+    /// Error of the action, if it was rejected.
     pub(super) refused: Option<Error>,
 }
 
@@ -86,11 +86,11 @@ async fn with_file(head: &Request, body: &mut RequestBody, boundary: String) -> 
     Ok(form)
 }
 
-/// The fields as the JSON value of a request type. The names of fields are the paths of the API's errors, such as
-/// `webhook.url`. Numbers and booleans are read as the schema wants them; an empty field is left out unless it is
-/// required; each line of a field is an item where the schema wants a list. `name.clear` with the value `true` makes
-/// the optional field `name` null, unless a value for it follows. Fields that the type does not have are fields of the
-/// form alone.
+/// Converts the fields to the JSON value of a request type. The names of fields are the paths of the API's errors,
+/// such as `webhook.url`. Numbers and booleans are parsed if the schema has that type. An empty field is left out
+/// unless it is required. If the schema has a list, each line of a field is an item. `name.clear` with the value
+/// `true` sets the optional field `name` to null, unless a value for it follows. Fields that the type does not have
+/// are ignored.
 pub(super) fn value<T: poem_openapi::types::Type>(fields: &[(String, String)]) -> Value {
     let mut registry = Registry::new();
     T::register(&mut registry);
@@ -117,7 +117,7 @@ pub(super) fn value<T: poem_openapi::types::Type>(fields: &[(String, String)]) -
 struct Schemas(Registry);
 
 impl Schemas {
-    /// The schema behind references and behind the wrapper of an optional object.
+    /// Follows references and the `allOf` wrapper of an optional object to the schema.
     fn resolve(&self, reference: &MetaSchemaRef) -> Option<MetaSchema> {
         match reference {
             MetaSchemaRef::Inline(schema) if !schema.all_of.is_empty() => self.resolve(&schema.all_of[0]),
@@ -137,7 +137,8 @@ impl Schemas {
         self.at(property, rest)
     }
 
-    /// What was typed, as the schema wants it. What cannot be read stays a text, which the schema refuses.
+    /// Parses a field as the type of the schema. A value that cannot be parsed stays a string, which the schema
+    /// rejects.
     fn read(&self, schema: &MetaSchema, is_required: bool, text: &str) -> Option<Value> {
         if schema.ty == "array" {
             let item = schema.items.as_ref().and_then(|items| self.resolve(items))?;

@@ -1,4 +1,4 @@
-//! Home: what needs attention, what the last hour brought, and the first steps.
+//! Home: bots, channels and keys that need attention, counts of the last hour, and the first steps.
 
 use hub_core::{
     accounts::{Accounts, ApiKey},
@@ -45,7 +45,7 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
     Ok(Answer::page(ask.words.home.title, Vec::new(), main))
 }
 
-/// What is not well: bots, channels, keys. Each line leads to where it can be mended.
+/// Renders the bots, channels and keys that need attention, each with a link to its page.
 fn attention(ask: &Ask, bots: &[Bot], stats: &UserStats, keys: &[ApiKey]) -> Markup {
     let words = &ask.words.home;
     let now = ask.hub.context().store.now();
@@ -109,7 +109,7 @@ fn last_hour(ask: &Ask, stats: &UserStats) -> Markup {
     }
 }
 
-/// What a new user does first, until all of it is done.
+/// Renders the first steps of a new user until all are done.
 fn first_steps(ask: &Ask, bots: &[Bot], stats: &UserStats, keys: &[ApiKey]) -> Markup {
     let words = &ask.words.home;
     let has_message = bots.iter().any(|bot| bot.last_inbound_at.is_some());

@@ -29,7 +29,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// Pages below this size are sent as they are, in bytes.
 const COMPRESSED_FROM: usize = 1024;
 
-/// Turns what a handler returned into a response.
+/// Converts the result of a handler into an HTTP response.
 pub(super) async fn response(ask: &Ask, answer: Answer, status: StatusCode) -> Result<Response, ApiError> {
     match answer {
         Answer::Goto(to) => Ok(see_other(&to, &[])),
@@ -89,7 +89,7 @@ async fn compress(response: &mut Response) {
     }
 }
 
-/// What every document begins with.
+/// Renders the `<head>` of every document.
 pub(super) fn head(look: Appearance, title: &str) -> Markup {
     html! {
         head {
@@ -105,7 +105,7 @@ pub(super) fn head(look: Appearance, title: &str) -> Markup {
     }
 }
 
-/// A script replaces regions of the page that it shows with those of this document.
+/// Renders the document from which a script takes the regions that it replaces.
 fn fragment(ask: &Ask, content: &Content) -> Markup {
     html! {
         (DOCTYPE)
@@ -113,7 +113,7 @@ fn fragment(ask: &Ask, content: &Content) -> Markup {
     }
 }
 
-/// What differs between pages, as one region.
+/// Renders the region that differs between pages.
 fn inside(ask: &Ask, content: &Content) -> Markup {
     html! {
         div data-region="main" {
@@ -237,7 +237,7 @@ fn account(ask: &Ask, user: &User) -> Markup {
     }
 }
 
-/// The outcome of the last form: what was done, or why nothing was.
+/// Renders the outcome of the last form: a notice of success, or the error.
 fn notices(ask: &Ask) -> Markup {
     let all = ask.page.actions.iter().chain(super::PAGES.iter().flat_map(|page| page.actions));
     let done = ask.query("done").and_then(|done| all.into_iter().find(|action| action.operation == done));
@@ -249,7 +249,7 @@ fn notices(ask: &Ask) -> Markup {
     }
 }
 
-/// How to get the same without a browser.
+/// Renders the commands that print the same data.
 fn same_elsewhere(ask: &Ask) -> Markup {
     html! {
         @if !ask.page.command.is_empty() || !ask.page.shows.is_empty() {
@@ -262,7 +262,7 @@ fn same_elsewhere(ask: &Ask) -> Markup {
     }
 }
 
-/// What scripts say.
+/// Renders the texts of the scripts as templates.
 fn spoken(ask: &Ask) -> Markup {
     let (live, keys) = (ask.words.live, &ask.words.shortcuts);
     let said = [

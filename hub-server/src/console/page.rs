@@ -1,4 +1,4 @@
-//! What a page is, what its handlers get and return, and how a request becomes one.
+//! Pages, the requests and responses of their handlers, and the endpoint that serves a page.
 
 use std::{collections::HashMap, pin::Pin, sync::Arc};
 
@@ -38,18 +38,17 @@ pub(crate) struct Page {
     pub(super) command: &'static str,
     /// Renders it. Changes nothing.
     pub(super) show: Handler,
-    /// What its forms do.
     pub(super) actions: &'static [Action],
 }
 
-/// What a form of a page does.
+/// Action of a form on a page.
 pub(crate) struct Action {
     /// The operation of the API that does the same.
     pub(super) operation: &'static str,
     /// The value of the form's button, whose name is `do`.
     pub(super) name: &'static str,
     pub(super) run: Handler,
-    /// What the page says afterwards.
+    /// Notice on the page after success.
     pub(super) done: fn(&Words) -> &'static str,
 }
 
@@ -96,7 +95,7 @@ pub(super) struct Ask {
     /// The path of this request.
     pub(super) path: String,
     pub(super) request_id: String,
-    /// Whether a script asks, which replaces regions of a page that it shows already.
+    /// Whether the request is from a script, which replaces regions of the current page.
     pub(super) is_fragment: bool,
     pub(super) accepts_gzip: bool,
     params: HashMap<String, String>,
@@ -105,17 +104,17 @@ pub(super) struct Ask {
     pub(super) submitted: Option<Submitted>,
 }
 
-/// What a handler returns.
+/// Response of a handler.
 pub(super) enum Answer {
     /// A page.
     Page(Content),
-    /// Another page of the console; the browser asks for it.
+    /// Redirect to another page.
     Goto(String),
-    /// The same, with cookies.
+    /// Redirect that also sets cookies.
     Leave { to: String, cookies: Vec<String> },
 }
 
-/// A page: what is inside the layout.
+/// Content of a page, inside the layout.
 pub(super) struct Content {
     pub(super) title: String,
     /// Links to the pages above, outermost first: address and text.
@@ -251,7 +250,7 @@ impl Ask {
     }
 }
 
-/// Hidden field of the forms that let others in.
+/// Hidden field of the forms that grant access to another device or program.
 pub(super) const PAGE_TOKEN: &str = "page_token";
 
 /// A page as an endpoint.
@@ -309,7 +308,7 @@ impl Served {
         }
     }
 
-    /// Runs the action of a form. A refused form is shown again, with what was typed and what is wrong with it.
+    /// Runs the action of a form. A rejected form is shown again, with its values and the problem of each field.
     async fn act(&self, mut ask: Ask) -> Result<Response> {
         let name = ask.submitted.as_ref().map_or("", |form| &form.action);
         let error = match name {
@@ -357,8 +356,8 @@ fn is_signed_out(error: &ApiError) -> bool {
     matches!(error.inner().code(), ErrorCode::Unauthorized | ErrorCode::InvalidToken)
 }
 
-/// A visitor without a session goes to the sign-in page and comes back. A form of our own pages is kept: the page
-/// contains what was typed, to be sent again once the visitor has signed in.
+/// Redirects a visitor without a session to the sign-in page, which leads back. The response to a form contains its
+/// values, to be sent again once the visitor has signed in.
 async fn signed_out(
     page: &Page,
     request: &mut Request,
@@ -390,13 +389,13 @@ async fn signed_out(
     Ok(refusals::signed_out(look, error.inner(), &id, &unsent))
 }
 
-/// Language, theme and switches, which the browser keeps.
+/// Stores language, theme and switches in a cookie.
 fn choose_look(ask: &Ask) -> Response {
     let look = ask.look.with(|name| ask.field(name));
     see_other(&ask.path, &[look.cookie()])
 }
 
-/// The browser asks for another page.
+/// Redirects the browser to another page with `303 See Other`.
 pub(crate) fn see_other(to: &str, cookies: &[String]) -> Response {
     let response = StatusCode::SEE_OTHER.with_header(header::LOCATION, to).into_response();
     cookies.iter().fold(response, |mut response, cookie| {

@@ -1,4 +1,4 @@
-//! The playground: a person of the simulated network writes to a bot, and the way of the message is seen at once.
+//! The playground: a person of the simulated network writes to a bot, and the outcome is shown at once.
 
 use hub_core::{
     bots::{Bot, Bots, ListedMessage, MessageSearch},
@@ -72,7 +72,7 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
     Ok(Answer::page(words.title, Vec::new(), main))
 }
 
-/// Which bot, if there are several.
+/// Renders the selection of a bot, if there are several.
 fn choice(ask: &Ask, bots: &[Bot], chosen: &Bot) -> Markup {
     let words = &ask.words.playground;
     html! {

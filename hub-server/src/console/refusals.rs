@@ -1,4 +1,4 @@
-//! Failures as pages: what happened, in the language of the page, the sentence of the API, and what to do next.
+//! Failures as pages: a sentence in the language of the page, the message of the API, and the next step.
 
 use hub_core::{Error, ErrorCode, error::Reason};
 use maud::{DOCTYPE, Markup, html};
@@ -136,7 +136,7 @@ fn shown(words: &Words, value: &str) -> String {
     }
 }
 
-/// The page for a form of a visitor whose session has ended: what it would do, and what was typed, to be sent again.
+/// The page for a form of a visitor whose session has ended: the action and the submitted values, to be sent again.
 pub(super) fn signed_out(look: Appearance, error: &Error, request_id: &str, unsent: &Unsent<'_>) -> Response {
     let words = words::of(look.language);
     let (title, said) = words.refusals.signed_out;
@@ -158,7 +158,7 @@ pub(super) fn signed_out(look: Appearance, error: &Error, request_id: &str, unse
     send(&plain(look, title, &main), status(error.code()))
 }
 
-/// A document without navigation, for visitors about whom nothing is known.
+/// Renders a document without navigation, for visitors without a session.
 fn plain(look: Appearance, title: &str, main: &Markup) -> Markup {
     html! {
         (DOCTYPE)

@@ -17,10 +17,10 @@ pub(super) static PAGE: Page =
 
 /// A sentence in the language of the page.
 type Sentence = fn(&Shortcuts) -> Text;
-/// Keys, and what they do.
+/// Keys and their effects.
 type Rows = &'static [(&'static str, Sentence)];
 
-/// The keys by where they work.
+/// The keys by the pages on which they work.
 const GROUPS: &[(Sentence, Rows)] = &[
     (
         |words| words.everywhere,

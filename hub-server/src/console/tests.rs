@@ -69,7 +69,7 @@ fn every_operation_of_a_page_is_documented() {
             assert!(is_known, "{} of {page:?}", action.operation);
         }
     }
-    // Pages may share an action; what is said of its success is found by the operation alone.
+    // Pages may share an action; its notice of success is looked up by the operation alone.
     let mut seen = BTreeMap::new();
     for action in PAGES.iter().flat_map(|page| page.actions) {
         let said = (action.name, (action.done)(super::words::of(Language::English)));

@@ -254,7 +254,7 @@ async fn a_malformed_message_is_refused() {
     }
 }
 
-/// The version without a handshake: each request says what it speaks.
+/// The version without a handshake: each request names its protocol version.
 #[tokio::test]
 async fn a_client_of_the_newest_version_needs_no_hello() {
     let fixture = Fixture::new().await;
@@ -274,7 +274,7 @@ async fn a_client_of_the_newest_version_needs_no_hello() {
         .post("/mcp", &question("tools/call", params.clone()))
         .await;
     assert_eq!(called.json["result"]["structuredContent"]["name"], "Shop", "{}", called.json);
-    // What a proxy reads in the head has to be what the body says.
+    // The headers that a proxy reads have to match the body.
     let other = caller("tools/call")
         .with("Mcp-Name", "send_message")
         .post("/mcp", &question("tools/call", params))

@@ -1,4 +1,4 @@
-//! The end of a run: what is under way comes to rest, and everyone's books are compared.
+//! The end of a run: pending work completes, and all records are compared.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -23,7 +23,8 @@ use super::{
 use crate::support::http::until;
 
 impl Stage {
-    /// What of the load is not where it has to be yet, but for these sends.
+    /// Counts the messages that are not polled, not acknowledged or not delivered, and the sends that have not
+    /// arrived, without the `unknown` ones.
     fn under_way(&self, unknown: &HashSet<String>) -> (usize, usize, usize, usize) {
         let mut people: HashSet<String> = self.sent_to_people().into_iter().map(|one| one.text).collect();
         people.extend(unknown.iter().cloned());
@@ -33,7 +34,7 @@ impl Stage {
         (self.upstream.pending(), books.inbound.unacknowledged().len(), books.inbound.missing().len(), unsent)
     }
 
-    /// What people got, in order.
+    /// All sends that people received, in order.
     fn sent_to_people(&self) -> Vec<Outbound> {
         let mut found: Vec<Outbound> = Vec::new();
         loop {
@@ -45,7 +46,7 @@ impl Stage {
         }
     }
 
-    /// People to whom something is queued write once more: the tries that kills interrupted count in the window, too.
+    /// Writes again as each person with a queued send: attempts that kills interrupted count in the window, too.
     async fn write_again(&self) {
         for bot in &self.bots {
             for person in self.sends(bot, "queued", "to_user_id").await {
@@ -145,7 +146,7 @@ impl Stage {
                 let Some(sink) = trace["channel_id"].as_str().and_then(|id| bot.channels.get(id)) else {
                     continue;
                 };
-                // A model that has nothing to say was asked all the same.
+                // An empty response of the model counts as delivered.
                 let is_empty = trace["summary"].as_str().unwrap().contains("an empty response");
                 let told = match trace["status"].as_str().unwrap() {
                     "ok" => Reported::Delivered,

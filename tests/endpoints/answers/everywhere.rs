@@ -1,4 +1,4 @@
-//! What every operation of a kind is refused with, provoked in the same way on each.
+//! Failures that all operations of a kind share, provoked in the same way on each.
 
 use std::num::NonZeroU32;
 
@@ -212,8 +212,8 @@ pub async fn switched_off(stage: &Stage, ledger: &mut Ledger) {
     }
 }
 
-/// What the listener refuses before the application is asked: a head that can be read in two ways, one that is too
-/// long, a target that is too long, and a connection more than there may be.
+/// Requests that the listener rejects before they reach the application: an ambiguous head, a head or target that is
+/// too long, and a connection above the limit.
 pub async fn heads(stage: &Stage, ledger: &mut Ledger) {
     let (tasks, clock) = (Tasks::default(), Clock::system());
     let serve = async |limits: ServeLimits| {

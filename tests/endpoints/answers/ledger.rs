@@ -1,4 +1,4 @@
-//! What was answered, held against the document.
+//! Record of responses, each validated against the OpenAPI document.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,7 +14,7 @@ use crate::endpoints::{
 /// The address of the document for its schemas.
 const DOCUMENT: &str = "urn:hub:openapi";
 
-/// The document in the words of JSON Schema, and who answered how.
+/// The document as JSON Schema, and the documented responses of operations that were seen.
 pub struct Ledger {
     document: Value,
     /// The document, so that it is read once and not for each schema.
@@ -27,7 +27,7 @@ pub struct Ledger {
 impl Ledger {
     pub fn new() -> Self {
         let mut document: Value = serde_json::from_str(&openapi::committed().json_v3_1).unwrap();
-        // What a schema does not name is not answered.
+        // A response has no field that its schema does not name.
         for schema in document["components"]["schemas"].as_object_mut().unwrap().values_mut() {
             if schema["properties"].is_object() && schema.get("additionalProperties").is_none() {
                 schema["additionalProperties"] = false.into();
@@ -51,7 +51,7 @@ impl Ledger {
         schema.map_or(Value::Null, |schema| schema["examples"][0].clone())
     }
 
-    /// What a value breaks of a schema of the document.
+    /// Returns the violations of a schema of the document.
     pub fn breaks(&mut self, schema: &str, value: &Value) -> Vec<String> {
         let validator = self.validators.entry(schema.to_owned()).or_insert_with(|| {
             let root = json!({ "$ref": format!("{DOCUMENT}#/components/schemas/{schema}") });
@@ -60,7 +60,7 @@ impl Ledger {
         validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
     }
 
-    /// What the document says of a status; `default` is for statuses without an entry.
+    /// Returns the documented response for a status; `default` is for statuses without an entry.
     fn described(&self, operation: &Operation, status: u16) -> Option<(String, Value)> {
         let responses = &operation.described["responses"];
         let named = [status.to_string(), "default".to_owned()];
@@ -71,7 +71,7 @@ impl Ledger {
         Some((name, shared.unwrap_or(response).clone()))
     }
 
-    /// Notes an answer: its status has to be documented, and its body to be of the schema that is there.
+    /// Records a response: its status has to be documented, and its body has to match the schema.
     pub fn note(&mut self, operation: &Operation, answer: &Answer, why: &str) {
         let (id, Answer { status, json }) = (&operation.id, answer);
         let Some((name, described)) = self.described(operation, *status) else {
@@ -97,7 +97,7 @@ impl Ledger {
         self.note(operation, answer, why);
     }
 
-    /// What was answered wrongly, and the failures that are documented and were not given.
+    /// Returns the wrong responses, and the documented failures that no request provoked.
     pub fn close(self, elsewhere: &[(&str, u16, &str)]) -> Vec<String> {
         let mut wrong = self.wrong;
         for operation in operations() {

@@ -19,7 +19,8 @@ use crate::{
     support::receiver::Reply,
 };
 
-/// What takes an authenticator, a provider or two people at once, and the test that has them.
+/// Failures that need an authenticator, a provider or two people at once: operation, status, and the test that
+/// provokes it.
 pub const ELSEWHERE: &[(&str, u16, &str)] = &[
     (
         "finishExternalLogin",
@@ -43,7 +44,7 @@ pub const ELSEWHERE: &[(&str, u16, &str)] = &[
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 
-/// Who asks an operation what.
+/// Sends requests to operations and records the responses.
 struct Asked<'a> {
     stage: &'a Stage,
     ledger: &'a mut Ledger,
@@ -59,7 +60,7 @@ impl<'a> Asked<'a> {
         self.operations.iter().find(|operation| operation.id == id).unwrap().clone()
     }
 
-    /// A call by ada, or by a program with its key, that is answered with this status; its data.
+    /// Calls an operation as ada, or as a program with its key, and expects this status. Returns the data.
     async fn told(&mut self, id: &str, body: Value, status: u16) -> Value {
         self.at(id, &[], "", body, status).await
     }
@@ -114,7 +115,7 @@ pub async fn all(ledger: &mut Ledger) {
     Box::pin(administration(ledger)).await;
 }
 
-/// What a right call is answered with is of the schema that its document shows, without a field more.
+/// Valid calls get responses that match the documented schema, without an additional field.
 async fn right_calls(ledger: &mut Ledger) {
     let stage = Stage::new().await;
     let asked = Asked::of(&stage, ledger);

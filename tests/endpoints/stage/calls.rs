@@ -32,12 +32,12 @@ impl Stage {
         self.ids.iter().find(|(known, _)| *known == name).map(|(_, id)| id.as_str()).unwrap()
     }
 
-    /// What an app asks a bot's owner.
+    /// Query with which an app requests authorization by a bot's owner.
     fn asked(&self) -> String {
         format!("state=s&bot_id={}&code_challenge={}", self.known("bot"), "A".repeat(43))
     }
 
-    /// The same as the body of a decision, by someone who has not seen the question.
+    /// Body of a decision on this request, by a user who has not seen its page.
     pub fn unseen_decision(&self) -> Value {
         json!({ "client_id": self.known("app"), "redirect_uri": "http://localhost:3000/cb", "consent": "x",
             "code_challenge": "A".repeat(43), "code_challenge_method": "S256", "bot_id": self.known("bot"),
@@ -104,7 +104,7 @@ impl Stage {
         self.ask_saying(operation, path, cookie, &(operation.entry().body)(self)).await
     }
 
-    /// A call with this body; null is none.
+    /// A call with this body; null sends no body.
     pub async fn ask_saying(&self, operation: &Operation, path: &str, cookie: &str, body: &Value) -> Answer {
         let (name, value) = self.credential(operation, cookie);
         self.ask(operation, path, |request| {
@@ -114,7 +114,7 @@ impl Stage {
         .await
     }
 
-    /// A call by ada with an idempotency key; a null body is none.
+    /// A call by ada with an idempotency key; a null body sends none.
     pub async fn ask_once(&self, operation: &Operation, path: &str, body: &Value) -> Answer {
         let (name, value) = self.credential(operation, &self.ada);
         self.ask(operation, path, |request| {

@@ -1,4 +1,4 @@
-//! What an administrator makes, sets and reads.
+//! Objects that an administrator creates, changes and reads.
 
 use reqwest::Method;
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{accounts::token_of, caller::Caller, plants::Plants};
 use crate::support::{port::ReceiverPort, receiver::Reply};
 
-/// What an administrator makes, and everything they can read.
+/// Creates and changes objects as an administrator, and reads everything an administrator can read.
 pub(super) async fn administer(
     caller: &mut Caller,
     plants: &mut Plants,

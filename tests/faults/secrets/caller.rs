@@ -5,15 +5,15 @@ use std::{fmt::Write as _, time::Duration};
 use reqwest::{Method, header};
 use serde_json::Value;
 
-/// A caller who keeps what was answered.
+/// A caller that keeps the responses.
 pub(super) struct Caller {
     client: reqwest::Client,
     base: String,
     pub(super) cookie: Option<String>,
-    /// Cookies of browsers that are known since someone signed in.
+    /// Device cookies from sign-ins.
     pub(super) devices: Vec<String>,
     pub(super) heard: String,
-    /// Where the last answer sent the caller.
+    /// `Location` of the last response.
     pub(super) location: Option<String>,
 }
 
@@ -32,7 +32,7 @@ impl Caller {
         }
     }
 
-    /// Any request. `shown` says that the answer shows a secret this once, and is not kept.
+    /// Sends a request. With `shown`, the response may show a secret and is not kept.
     pub(super) async fn call(
         &mut self,
         method: Method,

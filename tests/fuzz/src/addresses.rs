@@ -126,8 +126,8 @@ fn is_special(address: IpAddr) -> bool {
     }
 }
 
-/// How C libraries read numeric hosts: one to four parts, decimal, octal or hexadecimal, the last one filling
-/// what is left.
+/// Parses a numeric host as C libraries do: one to four parts, each decimal, octal or hexadecimal; the last part
+/// fills the remaining bits.
 fn inet_aton(host: &str) -> Option<Ipv4Addr> {
     let parts: Option<Vec<u64>> = host.split('.').map(number).collect();
     let parts = parts.filter(|parts| (1..=4).contains(&parts.len()))?;

@@ -1,4 +1,4 @@
-//! What a webhook answers.
+//! Responses of a webhook.
 
 use std::time::Duration;
 

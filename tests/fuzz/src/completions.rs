@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::shapes::parts;
 
-/// A status, a content type and a body: the pieces that it comes in change nothing, what is kept is bounded, and no JSON in
-/// members that are not documented loses text.
+/// Reads a status, a content type and a body: chunk sizes do not change the result, the result is bounded, and JSON
+/// in undocumented members loses no text.
 pub fn completion(data: &[u8]) {
     let (status, content_type, body) = parts(data);
     let read = |size: usize| read_answer(status, content_type, &body.chunks(size).collect::<Vec<_>>());

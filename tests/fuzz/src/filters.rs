@@ -7,7 +7,7 @@ use hub_core::{
     network::MessageKind,
 };
 
-/// What an evaluation may use of a stack. A delivery task has two MiB.
+/// Stack for an evaluation, in bytes. A delivery task has two MiB.
 const STACK: usize = 1024 * 1024;
 /// The longest content that an expression is measured for.
 static LONG: LazyLock<String> = LazyLock::new(|| "z,9 ".repeat(16 * 1024));

@@ -13,7 +13,7 @@ use hub_core::{
     time::Timestamp,
 };
 
-/// What the hub or the connection sets.
+/// Headers that the hub or the connection sets.
 const RESERVED: [&str; 14] = [
     "host",
     "content-length",

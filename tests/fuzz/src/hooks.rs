@@ -1,4 +1,4 @@
-//! What a plugin's process says its hook came to; the process may be in the plugin's hands.
+//! Outcome of a hook as reported by the plugin's process, which the plugin may control.
 
 use hub_core::sandbox::{Body, HookOutcome, Reply};
 

@@ -1,4 +1,4 @@
-//! What callers put into paths, queries and headers: ids, times, handles, cursors, keys.
+//! Values that callers put into paths, queries and headers: ids, times, handles, cursors, keys.
 
 use hub_core::{
     channels::Handle,

@@ -1,4 +1,4 @@
-//! What the chat network answers: polls, logins, sends. The connector is called as the hub calls it, with a
+//! Responses of the chat network to polls, logins and sends. The connector is called as the hub calls it, with a
 //! server inside the process.
 
 use std::{
@@ -164,7 +164,7 @@ pub fn login(data: &[u8]) {
         assert!(storable(&credentials.account_id) && storable(&credentials.owner_user_id));
         assert!(may_be_called(&credentials.base_url), "the token would go to {}", credentials.base_url);
     }
-    // The notes name the host that is asked next.
+    // The login state names the host of the next request.
     let notes: Value = serde_json::from_str(progress.state.0.expose()).expect("notes are JSON");
     assert!(
         may_be_called(notes["base"].as_str().unwrap_or_default()),

@@ -1,4 +1,4 @@
-//! What a browser says at the end of a ceremony with a passkey.
+//! Responses of a browser at the end of a passkey ceremony.
 
 use std::{
     fs,
@@ -37,7 +37,7 @@ static HOUSE: LazyLock<Fixture> = LazyLock::new(|| {
     Fixture { runtime, hub, ada, browser }
 });
 
-/// Where the database lies: nothing of it outlives the next run.
+/// Creates an empty folder for the database, and deletes that of the last run.
 fn folder() -> PathBuf {
     let folder = match option_env!("CARGO_TARGET_TMPDIR") {
         Some(folder) => Path::new(folder).join("passkey-fuzz"),

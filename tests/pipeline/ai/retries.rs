@@ -1,4 +1,4 @@
-//! What is tried again, and what is given up.
+//! Retries and permanent failures of AI replies.
 
 use hub_core::{
     ErrorCode,

@@ -1,4 +1,4 @@
-//! Whose endpoint answers, how often, to what, and what people read of it.
+//! Rules of AI replies: the endpoint, its limits, the messages that get a reply, and the text that people read.
 
 use hub_core::{
     admin::ai_config::AiConfigUpdate,

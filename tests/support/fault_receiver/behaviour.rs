@@ -1,4 +1,4 @@
-//! One row of the table: what a receiver does, and what has to become of it.
+//! One row of the table: the behaviour of a receiver, and the expected outcome.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
@@ -6,15 +6,15 @@ use hub_core::egress::EgressFault;
 
 use super::Peer;
 
-/// What happens to a connection.
+/// Handler of a connection.
 pub type Act = Arc<dyn Fn(Peer) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
-/// How a trace shows the attempt.
+/// Outcome of the attempt in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
-    /// An answer with this status.
+    /// A response with this status.
     Status(u16),
-    /// No answer, and this class.
+    /// No response, and a fault of this class.
     Class(EgressFault),
 }
 
@@ -23,9 +23,9 @@ pub enum Seen {
 pub enum Then {
     /// It is over, successfully.
     Delivered,
-    /// Another attempt as the channel's schedule says.
+    /// Another attempt by the channel's schedule.
     Retried,
-    /// Another attempt after exactly so many seconds: the receiver asked for it.
+    /// Another attempt after exactly this number of seconds, which the receiver requested.
     RetriedIn(u64),
     /// It is over, and so is the sink.
     Final,
@@ -40,14 +40,14 @@ pub enum Slot {
     Timeout,
 }
 
-/// What the port does before there is a connection.
+/// Behaviour of the port before a connection is established.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listening {
-    /// Connections are made.
+    /// Accepts connections.
     Accepts,
-    /// They are refused.
+    /// Refuses connections.
     Refuses,
-    /// No one answers.
+    /// Does not respond to connection attempts.
     Ignores,
 }
 
@@ -56,21 +56,21 @@ pub enum Listening {
 pub struct Behaviour {
     /// Its name, unique in the table.
     pub name: String,
-    /// What it does.
+    /// Human-readable description.
     pub does: &'static str,
-    /// What the port does.
+    /// Behaviour of the port.
     pub listening: Listening,
-    /// What happens to every connection.
+    /// Handler of every connection.
     pub act: Act,
-    /// How a trace shows it.
+    /// Expected outcome of the attempt.
     pub seen: Seen,
     /// The outcome for a caller that needs the whole response.
     pub whole: Seen,
-    /// How a trace may show it too, where that is a matter of which packet comes first.
+    /// Alternative outcome, if the result depends on the order of packets.
     pub or: Option<Seen>,
     /// The outcome of the delivery.
     pub then: Then,
-    /// How long the slot is held.
+    /// Time for which the slot is held.
     pub slot: Slot,
 }
 

@@ -1,4 +1,4 @@
-//! What was done with the account.
+//! Activity log of the account.
 
 use hub_core::accounts::Accounts;
 use maud::html;

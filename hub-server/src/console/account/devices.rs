@@ -58,7 +58,8 @@ fn page(ask: &Ask, main: Markup) -> Answer {
     Answer::secret(ask.words.devices.title, above, main)
 }
 
-/// Which device asks. People are talked into letting others in: address, program and time are shown first.
+/// Shows the device that wants to sign in. Address, program and time come first, because users are tricked into
+/// confirming the devices of others.
 async fn open(ask: &Ask) -> Result<Answer, ApiError> {
     ask.check_page_token()?;
     let id = id_in(ask.field("qr_id").unwrap_or_default());
@@ -66,7 +67,7 @@ async fn open(ask: &Ask) -> Result<Answer, ApiError> {
     Ok(page(ask, decision(ask, &id, &asker)))
 }
 
-/// The session goes on: it is the field of the form that is wrong.
+/// Turns `NOT_FOUND` and `INVALID_TOKEN` into an error of the form's field; the session continues.
 fn unknown(error: Error) -> Error {
     match error.code() {
         ErrorCode::NotFound | ErrorCode::InvalidToken => {
@@ -76,7 +77,7 @@ fn unknown(error: Error) -> Error {
     }
 }
 
-/// The id in what was typed: the link in the code, or the id itself.
+/// Extracts the id from the input: the link in the code, or the id itself.
 fn id_in(typed: &str) -> String {
     let typed = typed.trim();
     let of_link = url::Url::parse(typed).ok().and_then(|link| {

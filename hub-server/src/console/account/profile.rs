@@ -51,7 +51,7 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
     Ok(Answer::page(words.profile, Vec::new(), main))
 }
 
-/// What this browser remembers in addition to language and theme.
+/// Renders the switches that this browser keeps in addition to language and theme.
 fn switches(ask: &Ask) -> Markup {
     let words = &ask.words.shortcuts;
     let form = Form::new(ask, "look");

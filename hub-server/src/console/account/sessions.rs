@@ -1,4 +1,4 @@
-//! Where the user is signed in.
+//! Sessions of the user.
 
 use hub_core::accounts::Accounts;
 use maud::html;

@@ -41,7 +41,7 @@ pub(in crate::console) static PAGE: Page = Page {
 /// The network in the process of a development server.
 const SIMULATED: &str = "sim";
 
-/// With `?bind=`, the login in progress: a browser that comes back to it finds its state.
+/// With `?bind=`, shows the state of the login in progress, so that a browser can return to it.
 async fn show(ask: &Ask) -> Result<Answer, ApiError> {
     let words = ask.words;
     let above = vec![("/console/bots".to_owned(), words.bots.title.to_owned())];
@@ -137,7 +137,7 @@ fn bound(ask: &Ask, bot: &Bot) -> Markup {
     }
 }
 
-/// What a phone does, on the simulated network.
+/// Renders the form that scans the code as a person of the simulated network, in place of a phone.
 fn simulated_phone(ask: &Ask) -> Markup {
     let words = &ask.words.bind;
     let form = Form::new(ask, "scan_as");
@@ -180,7 +180,8 @@ fn number(ask: &Ask, id: BindId) -> Markup {
     form.render(&fields, words.send)
 }
 
-/// The address of the login names it, so that it can be resumed, and what was chosen, so that it can be started again.
+/// Starts a login and redirects to its page. The query contains its id, to resume it, and the choices, to start it
+/// again.
 async fn start(ask: &Ask) -> Result<Answer, ApiError> {
     let body = ask.form::<NewBind>()?;
     let chosen = [("name", body.name.as_deref()), ("network", body.network.as_deref())];

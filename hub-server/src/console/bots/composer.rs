@@ -18,15 +18,15 @@ use crate::{
     envelope::ApiError,
 };
 
-/// Who the message is for, and whether the network takes it.
+/// Recipient of the message.
 pub(super) enum Recipient<'a> {
-    /// The owner of the account; with the reason if nothing can be sent now.
+    /// The owner of the account; `reason` explains why `can_send` is false.
     Owner { can_send: bool, reason: Option<&'a str> },
-    /// A contact. Whether the network takes a message is known when it is sent.
+    /// Id of a contact. The network accepts or rejects a message only on sending.
     Contact(&'a str),
 }
 
-/// The form. What cannot be sent has its reason there, and a button that does nothing.
+/// Renders the form. If nothing can be sent, it shows the reason and its button is disabled.
 pub(super) fn render(ask: &Ask, to: &Recipient<'_>) -> Markup {
     let words = &ask.words.people;
     let form = Form::new(ask, "send");
@@ -83,7 +83,7 @@ pub(super) fn render(ask: &Ask, to: &Recipient<'_>) -> Markup {
     }
 }
 
-/// Sends what was written, and the file that was chosen.
+/// Sends the text and the chosen file.
 pub(super) async fn send(ask: &Ask) -> Result<Answer, ApiError> {
     let mut message = NewSend::try_from(ask.form::<SendMessage>()?)?;
     let file = ask.submitted.as_ref().and_then(|form| form.file.as_ref());

@@ -61,7 +61,7 @@ async fn render(ask: &Ask, tested: Option<&AiTest>) -> Result<Answer, ApiError> 
     Ok(open.page(ask, Tab::Ai, &main))
 }
 
-/// What the model responded, or why it did not.
+/// Renders the response of the model, or the error.
 fn outcome(ask: &Ask, tested: &AiTest) -> Markup {
     let words = &ask.words.models;
     let took = (words.milliseconds)(tested.took.as_millis());

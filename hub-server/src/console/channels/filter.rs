@@ -1,4 +1,4 @@
-//! The filter of a channel: what passes, in words, and the rules as fields.
+//! The filter of a channel: a description in words, and the rules as fields.
 
 use hub_core::{
     channels::{
@@ -61,7 +61,7 @@ fn render(ask: &Ask, open: &Open, tried: Option<&[FilterVerdict]>) -> Answer {
     open.page(ask, Tab::Filter, &main)
 }
 
-/// Which of the last messages would pass, and the rule that refuses each other one.
+/// Renders which of the recent messages pass the filter, and the rule that rejects each of the others.
 fn verdicts(ask: &Ask, tried: &[FilterVerdict]) -> Markup {
     let (words, bot) = (&ask.words.filters, ask.param("bot"));
     let passed = tried.iter().filter(|verdict| verdict.passed).count();
@@ -115,7 +115,7 @@ pub(super) fn sentence(ask: &Ask, channel: &Channel) -> Markup {
     }
 }
 
-/// The name of a type; one that this version does not know, as it is.
+/// Returns the display name of a message type; the type itself if this version does not know it.
 fn type_name(ask: &Ask, name: &str) -> String {
     MessageKind::parse(name).map_or(name, |kind| (ask.words.people.kind)(kind)).to_owned()
 }

@@ -26,7 +26,7 @@ use crate::{
     envelope::ApiError,
 };
 
-/// How the form names a new channel: with the id of its bot.
+/// Prefix of the form value for a new channel; the id of its bot follows.
 const NEW: &str = "new:";
 /// Characters of the name that a program gives a channel.
 const MAX_NAME: usize = 48;
@@ -173,8 +173,8 @@ fn login_page(ask: &Ask, main: Markup) -> Answer {
     )
 }
 
-/// Which program asks, and the channels that admit it. People are talked into letting others in: address, program and
-/// time are shown first.
+/// Shows the program that wants to log in and the channels that can accept it. Address, program and time come first,
+/// because users are tricked into confirming the logins of others.
 async fn open(ask: &Ask) -> Result<Answer, ApiError> {
     ask.check_page_token()?;
     let id = id_in(ask.field("login_id").unwrap_or_default());
@@ -183,7 +183,7 @@ async fn open(ask: &Ask) -> Result<Answer, ApiError> {
     Ok(login_page(ask, decision(ask, &id, &login, &channels)))
 }
 
-/// The session continues: the field of the form is wrong.
+/// Turns `NOT_FOUND` into an error of the form's field.
 fn unknown(error: Error) -> Error {
     if error.code() == ErrorCode::NotFound {
         return Error::invalid(
@@ -194,7 +194,7 @@ fn unknown(error: Error) -> Error {
     error
 }
 
-/// The id in what was typed: the link in the code, or the id itself.
+/// Extracts the id from the input: the link in the code, or the id itself.
 fn id_in(typed: &str) -> String {
     let typed = typed.trim();
     let of_link = url::Url::parse(typed).ok().and_then(|link| {
@@ -203,8 +203,8 @@ fn id_in(typed: &str) -> String {
     of_link.unwrap_or_else(|| typed.to_owned())
 }
 
-/// What a program can be a client of: channels of the user's newest bots whose iLink sink is on, and a new channel of each
-/// bot. Values of the form, and names.
+/// Lists the choices for a program, as values of the form with names: channels of the user's newest bots whose iLink
+/// sink is on, then a new channel of each bot.
 async fn admitting(ask: &Ask) -> Result<Vec<(String, String)>, ApiError> {
     let list = Bots::bot_list(&ask.actor);
     let bots = ask.hub.bots().list(&ask.actor, &PageRequest::parse(&list, None, None)?).await?;

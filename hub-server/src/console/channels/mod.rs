@@ -1,4 +1,4 @@
-//! The pages of a channel: one for what it does, one for each of its parts.
+//! The pages of a channel: an overview, and one for each of its parts.
 
 use hub_core::{bots::Bot, channels::Channel};
 use maud::{Markup, html};

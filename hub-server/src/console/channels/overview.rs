@@ -1,4 +1,4 @@
-//! A channel at a glance: what happens to a message, how many there were, its switch and its key.
+//! Overview of a channel: the path of a message, counters, its switch and its key.
 
 use hub_core::channels::{Channel, ChannelStats};
 use maud::{Markup, html};
@@ -67,7 +67,7 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
     Ok(open.page(ask, Tab::Overview, &main))
 }
 
-/// What happens to a message, from the bot to the replies.
+/// Renders the path of a message through the channel: bot, filter, plugins, sinks, replies.
 fn flow(ask: &Ask, open: &Open) -> Markup {
     let (words, channel, path) = (&ask.words.channels, &open.channel, open.path());
     let sinks = sinks(ask.words, channel);

@@ -1,4 +1,4 @@
-//! How a receiver verifies the signatures of a webhook: recipes, and a check of a request that was pasted.
+//! Verification of webhook signatures: recipes for receivers, and a check of a pasted request.
 
 use hub_core::channels::{Channel, sinks::AuthMethod};
 use maud::{Markup, html};
@@ -23,7 +23,7 @@ const RECIPES: [(&str, &str); 6] = [
 /// A sentence in the language of the page.
 type Sentence = fn(&Signatures) -> Text;
 
-/// What the script says.
+/// Messages of the script, by their names in `signature.js`.
 const SAID: [(&str, Sentence); 25] = [
     ("matches", |words| words.matches),
     ("none", |words| words.none),

@@ -1,5 +1,4 @@
-//! The webhook of a channel: where to, how it authenticates itself, retries, limits, its test, and how a receiver
-//! verifies it.
+//! The webhook of a channel: URL, authentication, retries, limits, test, and verification by a receiver.
 
 use hub_core::channels::{
     Channel,
@@ -36,7 +35,7 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
     Ok(render(ask, &Open::of(ask).await?, None))
 }
 
-/// The page; with what a test brought, if there was one.
+/// Renders the page, with the outcome of a test if there was one.
 fn render(ask: &Ask, open: &Open, tested: Option<&Markup>) -> Answer {
     let (words, channel) = (&ask.words.webhooks, &open.channel);
     let main = html! {

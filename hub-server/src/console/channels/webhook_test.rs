@@ -1,4 +1,4 @@
-//! A test of a webhook: the phases with their outcomes, what was sent, and what the receiver answered.
+//! A test of a webhook: the phases with their outcomes, the request, and the response of the receiver.
 
 use hub_core::{
     delivery::ping::ping,
@@ -66,7 +66,7 @@ fn row(ask: &Ask, step: &Step) -> Markup {
     }
 }
 
-/// What a step says of itself: the reason for its failure first.
+/// Renders the details of a step; the reason for a failure comes first.
 fn said(ask: &Ask, detail: &StepDetail) -> Markup {
     let error = detail.error.as_ref();
     let fault = error.and_then(|error| EgressFault::parse(error.class.as_deref()?));
@@ -88,7 +88,7 @@ fn said(ask: &Ask, detail: &StepDetail) -> Markup {
     }
 }
 
-/// How long the parts of the request took.
+/// Renders the time of DNS, of the connection, and until the first byte.
 fn measured(ask: &Ask, phases: &StepPhases) -> Markup {
     let words = &ask.words.webhooks;
     let parts = [

@@ -60,7 +60,7 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
     Ok(open.page(ask, Tab::WebSocket, &main))
 }
 
-/// The clients that are connected now, and how far they are.
+/// Renders the connected clients with their positions.
 fn clients(ask: &Ask, connected: &ChannelClients) -> Markup {
     let words = &ask.words.sockets;
     let rows = html! {

@@ -1,4 +1,4 @@
-//! A message: its content, what happened to it in each channel, and why it did not arrive.
+//! A message: its content, its outcome in each channel, and the reason if it did not arrive.
 
 use hub_core::{
     bots::Message,

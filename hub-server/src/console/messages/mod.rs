@@ -108,7 +108,7 @@ pub(super) fn since(value: &str, now: Timestamp) -> Option<Timestamp> {
     span.map_or_else(|| value.parse().ok(), |(_, hours)| Some(before(*hours)))
 }
 
-/// Links to what is looked for most. Other filters stay.
+/// Renders links to the most frequent searches. Other filters stay.
 fn presets(ask: &Ask) -> Markup {
     let words = ask.words.messages;
     let outcomes = [Outcome::Failed, Outcome::InFlight, Outcome::Skipped];
@@ -180,7 +180,7 @@ fn input(ask: &Ask, name: &str, label: &str, placeholder: &str) -> Markup {
     }
 }
 
-/// Why there is no row: nothing was ever received, nothing matches, or nothing matches on this page.
+/// Renders the reason for an empty list: nothing was ever received, nothing matches, or nothing matches on this page.
 fn empty(ask: &Ask, search: &MessageSearch, has_more: bool, has_no_bot: bool) -> Markup {
     let words = ask.words.messages;
     if has_more {

@@ -55,7 +55,7 @@ pub(super) fn form(ask: &Ask, rows: &Markup) -> Markup {
     }
 }
 
-/// Starts a replay, or shows first what it would do.
+/// Starts a replay, or shows a preview for a dry run.
 pub(super) async fn start_replay(ask: &Ask) -> Result<Answer, ApiError> {
     let body = ask.form::<StartReplay>()?;
     if body.dry_run == Some(true) {
@@ -70,13 +70,13 @@ pub(super) async fn start_replay(ask: &Ask) -> Result<Answer, ApiError> {
     Ok(ask.done_at(&format!("/console/replays/{id}")))
 }
 
-/// Whether the form of a preview was refused: it is shown again then.
+/// Whether the form of a preview was rejected and has to be shown again.
 pub(super) fn is_refused(ask: &Ask) -> bool {
     let form = ask.submitted.as_ref().filter(|form| form.action == "start_replay" && form.refused.is_some());
     form.and_then(|form| form.field("dry_run")) == Some("false")
 }
 
-/// What a replay would do, with the form that starts it.
+/// Renders the outcome of a dry run, with the form that starts the replay.
 pub(super) async fn preview(ask: &Ask) -> Result<Answer, ApiError> {
     let words = &ask.words.replays;
     let given = ask.field("trace_ids").is_some().then(|| {

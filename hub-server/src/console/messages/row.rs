@@ -1,4 +1,4 @@
-//! A message in a list, and what is shown of one everywhere.
+//! A message in a list, and the parts of a message that several pages show.
 
 use hub_core::{
     bots::{Direction, ListedMessage, Message, MessageOutcome, MessageStatus},
@@ -66,7 +66,7 @@ pub(super) fn person(message: &Message) -> Markup {
     html! { @if message.user_name.is_empty() { code.id { bdi { (id) } } } @else { bdi title=(id) { (message.user_name) } } }
 }
 
-/// Which way a message went.
+/// Renders the direction of a message.
 pub(in crate::console) fn way(words: &Words, direction: Direction) -> Markup {
     let sign = match direction {
         Direction::Inbound => "←",
@@ -75,7 +75,7 @@ pub(in crate::console) fn way(words: &Words, direction: Direction) -> Markup {
     html! { span.way { span aria-hidden="true" { (sign) } " " ((words.messages.way)(direction)) } }
 }
 
-/// The beginning of the text, or what the message is instead.
+/// Renders the beginning of the text and the files, or else the kind of the message.
 pub(super) fn summary(words: &Words, message: &Message) -> Markup {
     let mut text: String = message.content.chars().take(MAX_TEXT).collect();
     if text.len() < message.content.len() {

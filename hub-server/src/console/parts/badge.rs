@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use super::icon::Icon;
 use crate::console::words::Words;
 
-/// How a state is judged.
+/// Severity of a state; selects sign and colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::console) enum Tone {
     Ok,
@@ -19,7 +19,7 @@ pub(in crate::console) enum Tone {
 }
 
 impl Tone {
-    /// The class that colours it.
+    /// CSS class of the colour.
     pub(in crate::console) const fn class(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -41,7 +41,6 @@ pub(in crate::console) fn badge(tone: Tone, text: &str) -> Markup {
     html! { span class={ "badge " (tone.class()) } { (icon) (text) } }
 }
 
-/// How the connection of a bot is judged.
 pub(in crate::console) fn bot_tone(status: BotStatus) -> Tone {
     match status {
         BotStatus::Online => Tone::Ok,
@@ -55,7 +54,6 @@ pub(in crate::console) fn bot(words: &Words, status: BotStatus) -> Markup {
     badge(bot_tone(status), (words.bots.status)(status))
 }
 
-/// How a delivery is judged.
 pub(in crate::console) fn trace_tone(status: TraceStatus) -> Tone {
     match status {
         TraceStatus::Ok => Tone::Ok,
@@ -75,7 +73,6 @@ fn is_queued(step: &Step) -> bool {
     step.name == StepName::Reply && step.status == TraceStatus::Pending && step.detail.error.is_none()
 }
 
-/// How a step is judged.
 pub(in crate::console) fn step_tone(step: &Step) -> Tone {
     if is_queued(step) { Tone::Ok } else { trace_tone(step.status) }
 }

@@ -1,4 +1,4 @@
-//! Forms and their fields. A form that was refused shows what was typed, and each problem next to its field.
+//! Forms and their fields. A rejected form shows the submitted values, and each problem next to its field.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::console::{
 #[derive(Clone, Copy)]
 pub(in crate::console) struct Form<'a> {
     words: &'static Words,
-    /// What was typed, if it was this form that was refused.
+    /// Values to show again: this form was rejected, or another action of it ran.
     submitted: Option<&'a Submitted>,
     action: &'static str,
 }
@@ -55,7 +55,7 @@ impl<'a> Form<'a> {
         Self { words: ask.words, submitted, action }
     }
 
-    /// The same form if another action of it was chosen: what was typed stays, also without a refusal.
+    /// Keeps the submitted values also after another action of the same form, even if it succeeded.
     pub(in crate::console) fn or(self, ask: &'a Ask, action: &str) -> Self {
         let other = ask.submitted.as_ref().filter(|form| form.action == action);
         Self { submitted: self.submitted.or(other), ..self }
@@ -78,17 +78,17 @@ impl<'a> Form<'a> {
         html! { input type="hidden" name="once" value=(once); }
     }
 
-    /// The value of a field: what was typed, or else what it is now.
+    /// Returns the submitted value of a field, or else its current value.
     pub(in crate::console) fn value(self, name: &str, now: &str) -> String {
         self.submitted.and_then(|form| form.field(name)).unwrap_or(now).to_owned()
     }
 
-    /// Whether it is this form that was refused.
+    /// Whether the form shows submitted values again.
     pub(in crate::console) const fn is_refused(self) -> bool {
         self.submitted.is_some()
     }
 
-    /// What is wrong with a field.
+    /// Returns the error of a field or of an item or field inside it.
     fn problem(self, name: &str) -> Option<&'a str> {
         let details = self.submitted?.refused.as_ref()?.details();
         let found = details.iter().find(|detail| {
@@ -266,7 +266,7 @@ pub(in crate::console) fn confirm(ask: &Ask) -> Markup {
     html! { a.button href={ "/console/confirm?" (query) } { (ask.words.account.confirm) } }
 }
 
-/// Why a form was refused: the fields with links to them, or the sentence of the API.
+/// Renders the error of a form: the wrong fields with links to them, or else the sentence for its code.
 pub(in crate::console) fn refusal(ask: &Ask, error: &Error) -> Markup {
     let words = ask.words;
     let (title, said) = refusals::sentence(words, error.code());

@@ -1,4 +1,4 @@
-//! What lists have in common.
+//! Tables, links between pages, and empty lists.
 
 use maud::{Markup, html};
 
@@ -38,7 +38,7 @@ pub(in crate::console) fn table(label: &str, columns: &[&str], rows: &Markup) ->
     }
 }
 
-/// What is in an empty list: a sentence, and a command that makes the first entry.
+/// Renders an empty list: a sentence, and a command that creates the first entry.
 pub(in crate::console) fn empty(ask: &Ask, sentence: &str, command: Option<&str>) -> Markup {
     html! {
         div.empty {

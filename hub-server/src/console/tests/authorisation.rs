@@ -1,4 +1,4 @@
-//! Who may see which page and use which form: the same as in the API, and nothing of another user shows.
+//! Access to pages and forms: the same as in the API, and no data of another user is shown.
 
 use super::*;
 use crate::console::page::Page;
@@ -30,7 +30,7 @@ fn unknown(address: &str) -> String {
     address.split('/').map(part).collect::<Vec<_>>().join("/")
 }
 
-/// A page without what differs between two requests.
+/// Removes from a page the parts that differ between two requests.
 fn stable(reply: &Reply) -> String {
     let page = text(reply).replace(reply.header("x-request-id").unwrap(), "");
     let mut parts = page.split("name=\"once\" value=\"");

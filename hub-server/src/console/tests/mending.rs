@@ -32,7 +32,7 @@ async fn park(app: &App, seen: &Seen) {
     .await;
 }
 
-/// Which of the actions a page offers: a replay, an attempt now, giving up.
+/// Whether a page offers a replay, an attempt now, and giving up.
 fn offered(page: &str) -> [bool; 3] {
     ["replay", "attempt", "give_up"].map(|action| page.contains(&format!("name=\"do\" value=\"{action}\"")))
 }

@@ -4,7 +4,7 @@ use hub_core::ErrorCode;
 
 use super::*;
 
-/// What a person finds on the page of a failure, in both languages.
+/// Asserts that the page of a failure has its code, request id, sentence and a next step, in either language.
 #[track_caller]
 fn is_explained(reply: &Reply, code: ErrorCode, what: &str) {
     let page = text(reply);
@@ -22,7 +22,7 @@ fn is_explained(reply: &Reply, code: ErrorCode, what: &str) {
     assert!(page.contains("<a ") || page.contains("<form "), "{what} has no next step: {page}");
 }
 
-/// A text as the pages write it.
+/// Escapes a text as the pages do.
 fn html_text(text: &str) -> String {
     maud::html! { (text) }.into_string()
 }

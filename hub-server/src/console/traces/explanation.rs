@@ -1,4 +1,4 @@
-//! Why a message did or did not arrive.
+//! Explanation of a delivery: the verdict, the remedy and the checks behind it.
 
 use hub_core::traces::{Explanation, Verdict};
 use maud::{Markup, html};
@@ -12,7 +12,6 @@ use crate::console::{
     },
 };
 
-/// How a verdict is judged.
 const fn tone(verdict: Verdict) -> Tone {
     match verdict {
         Verdict::Delivered | Verdict::Sent | Verdict::LogOnly => Tone::Ok,
@@ -47,7 +46,7 @@ const fn tone(verdict: Verdict) -> Tone {
     }
 }
 
-/// The verdict with the sentence of the API, what solves the problem, and what was checked.
+/// Renders the verdict with the sentence of the API, the remedy, and the checks.
 pub(in crate::console) fn section(ask: &Ask, explained: &Explanation) -> Markup {
     let words = ask.words.traces;
     let title = if explained.verdict.is_success() { words.arrived } else { words.not_arrived };

@@ -72,7 +72,7 @@ fn number_of(step: &str, trace: &Trace) -> Result<usize, Error> {
     number.map(|number: usize| number - 1).ok_or_else(|| Error::not_found("step"))
 }
 
-/// The step that tells most: the last failed one, or else the last request, or else the last one.
+/// The step that is open by default: the last failed one, else the last request, else the last step.
 fn most_relevant(trace: &Trace) -> Option<usize> {
     let last = |is: fn(&hub_core::traces::Step) -> bool| trace.steps.iter().rposition(is);
     last(|step| step.status == TraceStatus::Error)

@@ -1,4 +1,4 @@
-//! One step in full: what was sent and received, what a plugin changed, and what it logged.
+//! One step in full: data sent and received, changes by a plugin, and its logs.
 
 use hub_core::traces::{Step, StepChanges, StepError, StepLog, Trace};
 use maud::{Markup, html};
@@ -39,7 +39,7 @@ pub(super) fn section(ask: &Ask, trace: &Trace, at: usize, step: &Step) -> Marku
     }
 }
 
-/// The fields that have a part of the page to themselves.
+/// Fields that have their own part of the page.
 pub(in crate::console) const SHOWN_APART: [&str; 8] =
     ["error", "next_attempt_at", "changes", "headers", "body", "answer", "logs", "fetches"];
 
@@ -74,7 +74,7 @@ fn fact(ask: &Ask, name: &str, value: &Value) -> Markup {
     }
 }
 
-/// What went wrong: a sentence, or a record with the place in the source of a plugin.
+/// Renders an error: class and message, and for a plugin the place in its source and the stack.
 fn failure(ask: &Ask, error: &StepError) -> Markup {
     let place = error.line.map(|line| (line, error.column.unwrap_or(1)));
     html! {
@@ -87,7 +87,7 @@ fn failure(ask: &Ask, error: &StepError) -> Markup {
     }
 }
 
-/// What a plugin changed in the request.
+/// Renders the changes of a plugin to the request as differences.
 fn changes(ask: &Ask, changes: &StepChanges) -> Markup {
     let pairs = [&changes.method, &changes.url].into_iter().flatten();
     let lines = pairs.map(|[before, after]| [format!("- {before}"), format!("+ {after}")]);

@@ -19,7 +19,7 @@ const MAX_STEPS: usize = 100;
 /// Shortest bar, in units of the time line.
 const MIN_BAR: u64 = 6;
 
-/// Where a step is on the time line.
+/// Bar of a step; `from` and `length` are in units of the time line.
 #[derive(Debug, PartialEq, Eq)]
 struct Bar {
     /// Milliseconds from the beginning of the trace.
@@ -30,14 +30,14 @@ struct Bar {
     length: u64,
 }
 
-/// The steps that are shown: those around the chosen one, or else the last ones.
+/// Returns the range of steps to show: those around the chosen one, or the last ones without a choice.
 fn window(steps: usize, chosen: Option<usize>) -> std::ops::Range<usize> {
     let middle = chosen.unwrap_or(steps);
     let start = middle.saturating_sub(MAX_STEPS / 2).min(steps.saturating_sub(MAX_STEPS));
     start..steps.min(start + MAX_STEPS)
 }
 
-/// The steps; the chosen one is marked.
+/// Renders the steps as a table and marks the chosen one.
 pub(super) fn table(ask: &Ask, trace: &Trace, chosen: Option<usize>) -> Markup {
     let words = ask.words.traces;
     let shown = window(trace.steps.len(), chosen);
@@ -86,7 +86,7 @@ fn offset(trace: &Trace, step: &Step) -> u64 {
     u64::try_from(step.started_at.since(trace.started_at).as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The bars of all steps. Time in which no step ran is cut out where it is long.
+/// Returns the bars of all steps. Waits of more than [`FOLDED_FROM`] are cut out.
 fn bars(trace: &Trace) -> Vec<Bar> {
     let (mut end, mut cut, mut folds) = (0_u64, 0_u64, 0_u64);
     let mut placed = Vec::with_capacity(trace.steps.len());

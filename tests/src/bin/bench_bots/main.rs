@@ -36,7 +36,7 @@ type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// All nodes of a database need the same key.
 const KEY: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
-/// How long a hub settles before its memory is read, or its idle time is measured.
+/// Time that a hub settles before its memory is read, or its idle time is measured.
 const SETTLE: Duration = Duration::from_secs(10);
 
 #[tokio::main(flavor = "current_thread")]

@@ -1,4 +1,4 @@
-//! What messages under load took and cost.
+//! Latency and cost of messages under load.
 
 use std::time::Duration;
 
@@ -24,14 +24,14 @@ pub struct Flow {
     /// Processor time per message, in microseconds.
     pub hub_cpu: f64,
     pub database_cpu: f64,
-    /// Per message; `None` when the hub does not tell.
+    /// Per message; `None` if the hub does not report them.
     pub commits: Option<f64>,
     pub rss: u64,
     pub order_breaks: u64,
     pub repeated: u64,
 }
 
-/// What was used before something was measured.
+/// Counters at the start of a measurement.
 pub struct Meter {
     hub: Duration,
     database: Duration,
@@ -39,12 +39,12 @@ pub struct Meter {
     began: u64,
 }
 
-/// So many per second of this time.
+/// Rate per second of `count` in `time`.
 pub fn per_second(count: u64, time: Duration) -> f64 {
     float(count) / time.as_secs_f64()
 }
 
-/// This time's share of one of so many, in microseconds.
+/// Time per item, in microseconds.
 pub fn share(time: Duration, count: u64) -> f64 {
     time.as_secs_f64() * 1e6 / float(count)
 }
@@ -61,7 +61,7 @@ impl Meter {
 
     /// Reads everything again, once every message has arrived.
     pub async fn read(self, stage: &Stage<'_>, hub: &Hub, messages: u64) -> Result<Flow> {
-        // What follows the last arrival, its commit for one, belongs to the messages too.
+        // Work after the last arrival, such as its commit, belongs to the messages too.
         Clock::system().sleep(Duration::from_millis(500)).await;
         let hub_cpu = hub.cpu().saturating_sub(self.hub);
         let database_cpu = stage.place.cpu().saturating_sub(self.database);

@@ -18,20 +18,20 @@ use crate::{
 
 /// Signs every webhook.
 pub const SECRET: &str = "a-webhook-secret-of-the-benchmark";
-/// How long a start may take.
+/// Maximum duration of a start.
 const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How a hub is started.
+/// Settings of the hub under test.
 pub struct Setup {
     pub program: PathBuf,
     pub folder: PathBuf,
     pub database_url: Option<String>,
     pub simulator: String,
     pub receiver: String,
-    /// Where no one listens.
+    /// Address on which nothing listens.
     pub dead: String,
     pub log: String,
-    /// How many nodes run.
+    /// Number of nodes.
     pub nodes: usize,
 }
 

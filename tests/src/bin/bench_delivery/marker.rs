@@ -1,4 +1,4 @@
-//! How a message is known again on its way: a number and a conversation inside its text.
+//! Marker in the text of a message: its number and conversation, by which each process recognises the message.
 
 const START: &[u8] = b"[#";
 const LENGTH: usize = 20;

@@ -1,8 +1,8 @@
-//! When which message passed: kept by number in one process, read by another over HTTP.
+//! Times at which messages passed a process, by message number. Another process reads them over HTTP.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Numbers beyond this are not kept.
+/// Higher numbers are not counted separately.
 const LONGEST_COUNTED: u64 = 4_000_000;
 
 /// Microseconds of the machine's clock, which all processes here share.
@@ -12,7 +12,7 @@ pub fn now_us() -> u64 {
     u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The first moment of each number, and how many there were.
+/// Time of the first occurrence of each number, and counters of all occurrences.
 #[derive(Debug, Default)]
 pub struct Moments(Mutex<Table>);
 
@@ -20,12 +20,12 @@ pub struct Moments(Mutex<Table>);
 struct Table {
     first: Vec<u64>,
     seen: u64,
-    /// Of those, how many were not the first of their number.
+    /// Occurrences of a number after its first.
     repeated: u64,
 }
 
 impl Moments {
-    /// Notes that a number passed now; `false` when it did before.
+    /// Records that a number passed now; returns `false` if it has passed before.
     pub fn note(&self, number: u64) -> bool {
         let now = now_us();
         let mut table = self.table();
@@ -43,7 +43,7 @@ impl Moments {
         first
     }
 
-    /// How many passed, and how many of them again.
+    /// Returns the number of all occurrences, and of the repeated ones.
     pub fn counts(&self) -> (u64, u64) {
         let table = self.table();
         (table.seen, table.repeated)
@@ -53,7 +53,7 @@ impl Moments {
         *self.table() = Table::default();
     }
 
-    /// The moments by number, 0 where there is none, as little-endian bytes.
+    /// Encodes the times by number as little-endian `u64`; 0 means no time.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.table().first.iter().flat_map(|moment| moment.to_le_bytes()).collect()
     }

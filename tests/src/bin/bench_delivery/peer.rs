@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use crate::{Result, moments::Moments};
 
-/// One of the two.
+/// Client of the simulator or of the receiver.
 #[derive(Debug, Clone)]
 pub struct Peer {
     client: reqwest::Client,
     pub address: String,
 }
 
-/// What passed there.
+/// Counters of the messages that passed a peer.
 #[derive(Debug, Clone, Copy)]
 pub struct Counts {
     pub seen: u64,

@@ -1,4 +1,4 @@
-//! What is measured on one database, in order.
+//! The measurements on one database, in order.
 
 use std::{io::Write, path::Path, time::Duration};
 

@@ -105,7 +105,7 @@ struct Stat {
     cpu: Duration,
 }
 
-/// What the kernel counts processor time in, on every machine that Linux runs on nowadays.
+/// Unit of processor time in `/proc`: `USER_HZ` is 100 on all current architectures of Linux.
 const TICK: Duration = Duration::from_millis(10);
 
 impl Stat {

@@ -1,10 +1,10 @@
-//! Which server is measured.
+//! Selection of the server to measure.
 
 use std::path::{Path, PathBuf};
 
 use crate::Result;
 
-/// The program that the command line names, or the release build of this workspace.
+/// Returns the program that the command line names, or else builds the release of this workspace.
 pub fn find(named: Option<&Path>) -> Result<PathBuf> {
     if let Some(program) = named {
         return Ok(program.canonicalize()?);

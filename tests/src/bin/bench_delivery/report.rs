@@ -8,7 +8,7 @@ use crate::{
     options::{Database, Options},
 };
 
-/// What the bare client reached, at the same rate.
+/// Results of the bare client, at the same rate.
 pub struct Reference {
     pub rate: f64,
     /// Microseconds per message.
@@ -43,7 +43,7 @@ pub struct Table {
     pub queue: Option<Queue>,
 }
 
-/// A line: what, how much, the bare client's figure, the aim.
+/// Columns: measurement, value of the hub, value of the bare client, goal.
 type Row = [String; 4];
 
 /// Prints everything.

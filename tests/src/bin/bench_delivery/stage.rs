@@ -20,11 +20,11 @@ use crate::{
 
 /// Requests of one channel at a time, unless it says otherwise.
 const CONCURRENCY: u64 = 8;
-/// Nothing arrived for this long: what is missing is lost.
+/// If nothing arrives for this long, the missing messages are lost.
 const GIVE_UP: Duration = Duration::from_secs(30);
-/// Time between two looks.
+/// Interval at which counters are read.
 const BREATH: Duration = Duration::from_millis(50);
-/// What every message is changed by, where that is measured.
+/// Plugin that changes every message, for the measurement with a plugin.
 const PLUGIN: &str = include_str!("plugin.js");
 /// Seconds of messages before those that are measured.
 pub const WARM_UP_SECONDS: u64 = 2;

@@ -1,4 +1,4 @@
-//! What the integration tests use, too.
+//! Modules shared with the integration tests.
 #![expect(clippy::unwrap_used, dead_code, reason = "written for tests: what goes wrong ends the run")]
 
 #[path = "../../../support/http.rs"]

@@ -73,7 +73,7 @@ pub const SPACING: Duration = Duration::from_millis(10);
 /// Medians of statements, in the order of the table.
 type Medians = Vec<(&'static str, Duration)>;
 
-/// What was measured with one number of messages.
+/// Measurements with one number of messages.
 struct Size {
     start: start::Start,
     medians: Medians,

@@ -26,7 +26,7 @@ use crate::{
     http_caller::{Caller, until},
 };
 
-/// How long a start may take, and the interval at which the network is asked how far it is.
+/// Maximum duration of a start, and the interval at which the number of polled bots is read.
 const TEST_TIMEOUT: Duration = Duration::from_secs(600);
 const INTERVAL: Duration = Duration::from_millis(20);
 /// Users who bind their bots at the same time.
@@ -80,13 +80,13 @@ pub async fn reset(simulator: &Caller) {
     simulator.call(reqwest::Method::POST, "/_bench/reset", None).await;
 }
 
-/// How many bots were polled since the last reset.
+/// Number of bots that were polled since the last reset.
 async fn polled(simulator: &Caller) -> usize {
     let (_, answer, _) = simulator.call(reqwest::Method::GET, "/_bench/polled", None).await;
     answer["data"].as_u64().and_then(|count| count.try_into().ok()).unwrap_or_default()
 }
 
-/// Waits until so many bots were polled since the last reset; returns how long that took.
+/// Waits until this number of bots were polled since the last reset, and returns the duration.
 pub async fn wait_polled(simulator: &Caller, bots: usize) -> Result<Duration> {
     let watch = Stopwatch::start();
     while polled(simulator).await < bots {

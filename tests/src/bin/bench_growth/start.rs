@@ -26,9 +26,9 @@ const OLD_AGE: Duration = Duration::from_secs(31 * 24 * 3600);
 /// Messages that people write, and those that they write at once.
 const WRITTEN: usize = 4_000;
 const AT_ONCE: usize = 200;
-/// What reads the metrics.
+/// Bearer token for the metrics.
 const METRICS_TOKEN: &str = "a token of the benchmark";
-/// How long that may take, and the interval at which the database is asked how far it is.
+/// Maximum time until [`WRITTEN`] messages are stored and the old ones deleted, and the interval of its checks.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
 const INTERVAL: Duration = Duration::from_millis(100);
 

@@ -1,4 +1,4 @@
-//! Clients: a WebSocket, and the moment that is in a message.
+//! WebSocket client, and timestamps inside messages.
 
 use std::time::Duration;
 
@@ -17,19 +17,19 @@ use tokio_tungstenite::{
 
 use crate::{Result, moments::now_us};
 
-/// What is not there by then is lost.
+/// Maximum wait for a message; after that it counts as lost.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 const DIGITS: usize = 17;
 
 /// An open WebSocket.
 pub struct Socket(WebSocketStream<TcpStream>);
 
-/// A text with this moment in it.
+/// Returns a text that contains the current time.
 pub fn stamp() -> String {
     format!("[@{:0DIGITS$}]", now_us())
 }
 
-/// How long ago the text was written, in microseconds; `None` for one without a moment.
+/// Returns the age of a text in microseconds; `None` if it contains no timestamp.
 pub fn age(text: &str) -> Option<u64> {
     let digits = text.split_once("[@")?.1.get(..DIGITS)?;
     Some(now_us().saturating_sub(digits.parse().ok()?))
@@ -72,7 +72,7 @@ impl Socket {
         tokio::time::timeout(TEST_TIMEOUT, next).await.map_err(|_| "a message did not come")?
     }
 
-    /// Ages of the next texts that have a moment.
+    /// Returns the ages of the next `count` texts with a timestamp, in microseconds.
     pub async fn ages(mut self, count: usize) -> Result<Vec<u64>> {
         let mut ages = Vec::with_capacity(count);
         while ages.len() < count {

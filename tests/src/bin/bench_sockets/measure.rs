@@ -1,4 +1,4 @@
-//! What is measured.
+//! The measurements: idle sockets, fan-out, long polls, and resuming.
 
 use std::{sync::Arc, time::Duration};
 
@@ -72,9 +72,9 @@ pub async fn all(options: &Options) -> Result<Results> {
     Ok(Results { idle, fan_out, polls, resume })
 }
 
-/// What one more open socket costs a process.
+/// Measures the memory of a process per additional idle socket, in bytes.
 async fn idle(process: &Process, address: &str, target: &str, count: usize) -> Result<u64> {
-    // The first ones pay for what all of them share.
+    // The first sockets allocate the memory that all of them share.
     let mut open = open_sockets(address, target, count.div_ceil(10)).await?;
     settle().await;
     let before = process.rss();
@@ -96,7 +96,7 @@ async fn open_sockets(address: &str, target: &str, count: usize) -> Result<Vec<S
     Ok(open)
 }
 
-/// Sockets that note how old messages are when they come.
+/// Starts a task for each socket that records the ages of its messages.
 fn listen(tasks: &Tasks, sockets: Vec<Socket>, messages: usize) -> Vec<Listening> {
     let listen = |socket: Socket| tasks.spawn("socket", socket.ages(messages));
     sockets.into_iter().map(listen).collect()

@@ -8,7 +8,7 @@ use crate::{
     options::{Options, Sizes},
 };
 
-/// What, the hub's figure, the bare server's, the aim.
+/// Columns: measurement, value of the hub, value of the bare server, goal.
 type Row = [String; 4];
 
 /// Prints everything.

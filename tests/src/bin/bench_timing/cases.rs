@@ -1,4 +1,4 @@
-//! What is asked, and what is compared.
+//! Requests to send, and the pairs of them to compare.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
     statistics::by_lot,
 };
 
-/// A question whose answers have to look alike.
+/// A request whose responses must be indistinguishable from those of others.
 struct Question<'h> {
     what: &'static str,
     caller: &'h Caller,
@@ -29,7 +29,7 @@ pub struct Compared {
     pub other: &'static str,
     pub times: Vec<Duration>,
     pub others: Vec<Duration>,
-    /// How far apart the medians may lie, in per cent.
+    /// Maximum difference of the medians, in per cent.
     pub aim: f64,
 }
 

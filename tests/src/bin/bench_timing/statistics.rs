@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hub_core::random::Random;
 
-/// How often the labels are exchanged.
+/// Permutations of a test.
 const EXCHANGES: u32 = 10_000;
 
 /// The numbers below `count`, in an order by lot.
@@ -21,9 +21,9 @@ pub fn median(times: &[Duration]) -> Duration {
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
-/// How probable a difference as large as this one is when the two series are alike: by a permutation test, in which
-/// the two times of a round change places by lot. What takes longer than nineteen in twenty counts as those do: such
-/// times are the machine's.
+/// Returns the probability of a difference at least this large between two equal series, by a permutation test that
+/// randomly swaps the two times of a round. Times above the 95th percentile count as that percentile, because they
+/// come from the machine.
 pub fn probability(times: &[Duration], others: &[Duration], random: &Random) -> f64 {
     let mut all: Vec<f64> = times.iter().chain(others).map(Duration::as_secs_f64).collect();
     all.sort_unstable_by(f64::total_cmp);
@@ -37,7 +37,7 @@ pub fn probability(times: &[Duration], others: &[Duration], random: &Random) -> 
     f64::from(as_large + 1) / f64::from(EXCHANGES + 1)
 }
 
-/// The sum of the differences when about half of them have the other sign.
+/// Returns the absolute sum of the differences after inverting a random half of the signs.
 fn exchanged(differences: &[f64], random: &Random) -> f64 {
     let sums = differences.chunks(64).map(|some| {
         let lots = u64::from_le_bytes(random.bytes());
