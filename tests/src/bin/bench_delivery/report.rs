@@ -83,7 +83,7 @@ fn rows(table: &Table) -> Vec<Row> {
     ];
     let (most, most_held, latency) = match table.database {
         Database::Sqlite => ("<= 7 ×", "<= 20 ×", "<= 3 / 8 ms"),
-        Database::Postgres => ("<= 10 ×", "", "<= 5 / 12 ms"),
+        Database::Postgres => ("<= 9 ×", "", "<= 5 / 12 ms"),
     };
     if let Some((flow, bare)) = &table.held {
         let aims = if table.rate > 300 { ["", "p99 < 100 ms"] } else { [most_held, latency] };
@@ -94,7 +94,7 @@ fn rows(table: &Table) -> Vec<Row> {
         let (hub, rate) = (format!("{:.0}/s", flow.rate), format!("{:.0}/s", bare.rate));
         rows.push(row("saturated: messages end to end", hub, &rate, ""));
         if let Some(disk) = table.disk {
-            rows.push(row("saturated: disk per message", format!("{:.2} KB", disk / 1e3), "", "<= 2 KB"));
+            rows.push(row("saturated: disk per message", format!("{:.2} KB", disk / 1e3), "", "<= 1.3 KB"));
         }
         if let Some(with_plugin) = &table.with_plugin {
             rows.extend(flow_rows("with a plugin", with_plugin, bare, ["<= 45 ×", ""]));
