@@ -83,6 +83,18 @@ words! {
     }
 }
 
+words! {
+    /// A setting of the hub that an error or a remedy names. Frontends know how it is set.
+    pub enum Setting {
+        /// Retention of traces.
+        TraceRetention = "trace_retention",
+        /// Private addresses to which the hub connects.
+        EgressAllow = "egress_allow",
+        /// Whether plugins need a filter of system calls.
+        SandboxFilter = "sandbox_filter",
+    }
+}
+
 impl Error {
     /// An error with a code and a sentence without a trailing period.
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {

@@ -13,14 +13,18 @@ mod waiting_tests;
 
 pub use crate::model::{
     replay::{BulkReplay, RefusedReplay},
+    sinks::SinkId,
     trace::{
-        PackedSteps, Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName,
-        StepPhases, Trace, TraceQuery, TraceSearch, TraceStatus,
+        DeliveryState, PackedSteps, Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog,
+        StepName, StepPhases, Trace, TraceQuery, TraceSearch, TraceStatus,
     },
 };
 pub use bulk::{BulkOptions, MAX_REPLAYED, ReplaySelection};
 pub use expand::{EXPANDED_BYTES, Expand, ExpandedTrace};
-pub use explain::{Check, CheckName, Explanation, Verdict};
+pub use explain::{
+    Check, CheckName, Explanation, Finding, OfBot, OfChannel, OfHub, OfPlugin, OfSink, OfTrace, Remedy,
+    ReplyDelay, Verdict, WebhookField, WebhookSetting,
+};
 pub use replay::{ReplayOptions, ReplayTo};
 pub use search::MAX_STEPS_SCANNED;
 

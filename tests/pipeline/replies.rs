@@ -139,8 +139,8 @@ async fn a_reply_beyond_the_window_says_that_its_person_has_to_write() {
     assert_eq!((reply.status, hub.sent(&bot).len()), (MessageStatus::Queued, 10));
     let explanation = explained(&hub, &bot).await;
     let check = explanation.checks.iter().find(|check| check.name == CheckName::Reply).unwrap();
-    assert!(!check.ok && check.why.contains("is used up"), "{check:?}");
-    assert!(explanation.sentence.contains("A reply waits: every send since"), "{}", explanation.sentence);
+    assert!(!check.ok && check.finding.to_string().contains("is used up"), "{check:?}");
+    assert!(explanation.sentence().contains("A reply waits: every send since"), "{explanation:?}");
     hub.jump(SECOND * 300).await;
     assert_eq!(hub.sent(&bot).len(), 10);
     hub.say(&bot, "thanks");

@@ -34,6 +34,8 @@ pub fn from_row(input: TokenStream) -> TokenStream {
 ///
 /// - `name = "…"`: the name of the schema where it is not that of the type;
 /// - `example = { … }`: its example, as JSON;
+/// - `tag = "…"` on an enum whose variants have values: the field with the variant's name in snake case, next to the
+///   values, as serde's `tag` has it;
 /// - `read`: it is part of responses and of requests, with every field;
 /// - `input`: it is part of requests only. A field may be absent if it is an `Option` or a `Change`, if it has
 ///   `absent`, or if the type has serde's `default` (or `default`, where it does not derive `Deserialize`). Other

@@ -40,12 +40,21 @@ pub struct NewApiKey {
     pub expires_in_days: Option<u32>,
 }
 
-/// A new key with its secret, which is shown only here.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A new API key. The secret is shown only here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
+#[api(example = {
+    "created_at": "2026-11-21T09:30:00.000Z",
+    "id": "key_01KAJJS8P00000000000000003",
+    "key": "hubu_…",
+    "name": "nightly backup",
+    "prefix": "hubu_…x7qa",
+})]
 pub struct CreatedApiKey {
     /// The key.
+    #[api(flatten)]
     pub key: ApiKey,
-    /// The secret.
+    /// The key, for `Authorization: Bearer` or `X-API-Key`. It is not shown again.
+    #[api(name = "key")]
     pub secret: ShownOnce,
 }
 

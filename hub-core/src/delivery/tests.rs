@@ -304,9 +304,9 @@ async fn a_reply_without_auto_reply_is_explained_with_the_command_that_turns_it_
     assert_eq!(reply_steps(&trace), [(TraceStatus::Skipped, &*reason)]);
     let traces = world.hub.hub().traces();
     let found = traces.explain(&world.ada, world.bot.id, trace.message_id, None).await.unwrap();
-    assert!(found.sentence.ends_with(&format!("No reply was sent: {reason}.")), "{}", found.sentence);
+    assert!(found.sentence().ends_with(&format!("No reply was sent: {reason}.")), "{}", found.sentence());
     let check = found.checks.last().unwrap();
-    assert_eq!((check.name.as_str(), check.ok, &*check.why), ("reply", false, &*reason));
+    assert_eq!((check.name.as_str(), check.ok, &*check.finding.to_string()), ("reply", false, &*reason));
 
     // A test of the webhook has the same step; with auto_reply on, it says that tests send nothing.
     let context = world.hub.hub().context();
@@ -336,7 +336,7 @@ async fn a_reply_of_a_failed_attempt_is_not_explained_after_a_success() {
     );
     let traces = world.hub.hub().traces();
     let found = traces.explain(&world.ada, world.bot.id, trace.message_id, None).await.unwrap();
-    assert!(!found.sentence.contains("No reply"), "{}", found.sentence);
+    assert!(!found.sentence().contains("No reply"), "{}", found.sentence());
 }
 
 #[tokio::test]

@@ -74,21 +74,91 @@ pub struct Version {
     pub timeout_ms: u32,
 }
 
-/// A plugin with the newest version that the caller may see: its author sees the newest, other users the newest
-/// approved one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A plugin with the newest version that the caller may see: its author sees the newest version, other users the
+/// newest approved one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
+#[api(example = {
+    "author": "ada",
+    "connects": [
+        "api.example.com"
+    ],
+    "content_hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+    "created_at": "2025-11-21T09:30:00.000Z",
+    "description": "Marks orders",
+    "id": "plg_01KAG00000E008000000000005",
+    "installs": 0,
+    "latest_version": "1.2.0",
+    "matches": [
+        "text"
+    ],
+    "name": "tagger",
+    "pending_version": {
+        "content_hash": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "created_at": "2025-11-21T09:30:00.000Z",
+        "description": "Marks orders",
+        "id": "plv_01KAG00000E008000000000006",
+        "status": "pending",
+        "version": "1.2.0"
+    },
+    "status": "pending",
+    "timeout_ms": 5000,
+    "version": "1.2.0",
+    "version_id": "plv_01KAG00000E008000000000006"
+})]
 pub struct Plugin {
-    /// Id.
+    /// Id of the plugin.
     pub id: PluginId,
     /// Name; it belongs to the first author.
     pub name: String,
-    /// The author's user name; empty when they are gone.
+    /// Username of the author; empty if deleted.
     pub author: String,
     /// The newest version that the caller may see.
+    #[api(
+        skip,
+        and(description: String = |plugin: &Self| plugin.latest.description.clone(), "Description of the version."),
+        and(version: String = |plugin: &Self| plugin.latest.version.clone(), "Name of the version."),
+        and(version_id: PluginVersionId = |plugin: &Self| plugin.latest.id, "Id of the version."),
+        and(
+            content_hash: String = |plugin: &Self| plugin.latest.content_hash.clone(),
+            "SHA-256 of the version's source, in hex."
+        ),
+        and(status: VersionState = |plugin: &Self| plugin.latest.state, "Review state of the version."),
+        and(
+            reason: Option<String> = |plugin: &Self| plugin.latest.reason.clone(),
+            "Why the version was rejected or withdrawn."
+        ),
+        and(latest_version: String = |plugin: &Self| plugin.latest.version.clone(), "The same as `version`."),
+        and(
+            pending_version: Option<Version> = |plugin: &Self| {
+                Some(plugin.latest.clone()).filter(|latest| latest.state == VersionState::Pending)
+            },
+            "The version that waits for a review."
+        ),
+        and(
+            matches: Vec<String> = |plugin: &Self| plugin.latest.matches.clone(),
+            "Messages for which the version runs: `*`, types, `expr: …`."
+        ),
+        and(
+            connects: Vec<String> = |plugin: &Self| plugin.latest.connects.clone(),
+            "Hosts that it may connect to: names with their subdomains; addresses and single labels exactly."
+        ),
+        and(timeout_ms: u32 = |plugin: &Self| plugin.latest.timeout_ms, "Time limit of a hook, in milliseconds."),
+    )]
     pub latest: Version,
     /// The newest approved version: its id and its name.
+    #[api(
+        skip,
+        and(
+            approved_version: Option<String> = |plugin: &Self| Some(plugin.approved.as_ref()?.1.clone()),
+            "Name of the newest approved version."
+        ),
+        and(
+            approved_version_id: Option<PluginVersionId> = |plugin: &Self| Some(plugin.approved.as_ref()?.0),
+            "Id of the newest approved version."
+        ),
+    )]
     pub approved: Option<(PluginVersionId, String)>,
-    /// Channels it is installed in.
+    /// Number of channels with the plugin.
     pub installs: u64,
     /// When it was first submitted.
     pub created_at: Timestamp,

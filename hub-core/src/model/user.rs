@@ -55,21 +55,22 @@ pub struct ProfilePatch {
     pub email: Option<String>,
 }
 
-/// An API key, without the secret.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, FromRow)]
+/// An API key, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, FromRow, hub_macros::Api)]
 #[row(table = "user_keys")]
 pub struct ApiKey {
-    /// The id.
+    /// Id of the key.
     pub id: KeyId,
-    /// What its user calls it.
+    /// Name of the key.
     pub name: String,
-    /// The last four characters of the secret.
+    /// Last four characters of the secret.
+    #[api(skip, and(prefix: String = Self::prefix, "First and last characters of the key."))]
     pub last4: String,
-    /// Since when.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// Until when; `None` until it is ended.
+    /// When it expires; absent if it does not expire.
     pub expires_at: Option<Timestamp>,
-    /// When it was last used, to the minute.
+    /// When it was last used, to the minute; absent if never.
     pub last_used_at: Option<Timestamp>,
 }
 

@@ -2,7 +2,7 @@
 //! that derives [`Api`] implements the traits of poem-openapi.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashSet},
     ops::RangeInclusive,
     sync::{Mutex, PoisonError},
 };
@@ -14,7 +14,7 @@ use poem_openapi::{
 };
 use serde_json::{Map, Value};
 
-use crate::error::Problems;
+use crate::{error::Problems, secret::Secret};
 
 mod scalars;
 
@@ -68,6 +68,9 @@ pub enum Field {
     Named(Box<Named>),
     /// The fields of another record.
     Flat(fn(&mut Registry) -> MetaSchema),
+    /// The word of a variant: the only required field.
+    #[expect(missing_docs, reason = "its name, its text and its words")]
+    Tag { name: &'static str, doc: &'static str, words: &'static [&'static str] },
 }
 
 /// A field with its schema.
@@ -101,6 +104,11 @@ impl Field {
     /// The fields of a record in place of one.
     pub fn flat<T: Type>() -> Self {
         Self::Flat(Registry::create_fake_schema::<T>)
+    }
+
+    /// The word of a variant.
+    pub fn tag(name: &'static str, doc: &'static str, words: &'static [&'static str]) -> Self {
+        Self::Tag { name, doc, words }
     }
 
     fn with(mut self, change: impl FnOnce(&mut Named)) -> Self {
@@ -248,6 +256,7 @@ pub fn object_schema(
     example: Option<Value>,
 ) -> MetaSchema {
     let mut schema = MetaSchema { description: described(doc), example, ..MetaSchema::new("object") };
+    let mut tag = None;
     for field in fields {
         match field {
             Field::Named(field) => {
@@ -258,13 +267,22 @@ pub fn object_schema(
             }
             Field::Flat(of_type) => {
                 let MetaSchema { properties, required, additional_properties, .. } = of_type(registry);
-                let own = |name: &str| schema.properties.iter().any(|(own, _)| *own == name);
-                let others: Vec<_> = properties.into_iter().filter(|(name, _)| !own(name)).collect();
-                schema.properties.extend(others);
+                schema.properties.extend(properties);
                 schema.required.extend(required);
                 schema.additional_properties = additional_properties;
             }
+            Field::Tag { name, doc, words } => {
+                let list = list_schema(doc, words.iter().copied());
+                schema.properties.push((name, MetaSchemaRef::Inline(Box::new(list))));
+                tag = Some(name);
+            }
         }
+    }
+    // Variants share fields, and a record may have a field of one that it contains.
+    let mut seen = HashSet::new();
+    schema.properties.retain(|(name, _)| seen.insert(*name));
+    if let Some(tag) = tag {
+        schema.required = vec![tag];
     }
     schema
 }
@@ -308,6 +326,12 @@ pub(crate) fn any(value: &Option<Value>) -> Option<Any> {
 /// JSON that is kept as a text.
 pub(crate) fn parsed(json: &str) -> Any {
     poem_openapi::types::Any(serde_json::from_str(json).unwrap_or_default())
+}
+
+/// A secret that is shown to its owner.
+#[expect(clippy::ref_option, reason = "it is given the field")]
+pub(crate) fn exposed(secret: &Option<Secret>) -> Option<String> {
+    secret.as_ref().map(|secret| secret.expose().to_owned())
 }
 
 /// A text for which empty means that there is none.

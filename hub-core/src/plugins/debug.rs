@@ -59,47 +59,62 @@ pub struct DebugResponse {
     pub body: String,
 }
 
-/// What a hook did.
-#[derive(Debug, Clone)]
+/// Result of a hook. Nothing was sent.
+#[derive(Debug, Clone, hub_macros::Api)]
 pub struct Debugged {
     /// Which hook.
+    #[api(skip)]
     pub hook: Hook,
-    /// Whether `@match` takes the message; when not, nothing ran.
+    /// The request as it would be sent, without authentication; absent if nothing would be sent.
+    pub request: Option<PluginRequest>,
+    /// The request before the hook.
+    pub before: PluginRequest,
+    /// The response before the hook; absent for a request hook.
+    pub response: Option<PluginResponse>,
+    /// Replies to the sender: `{type: "text", text}`, `{type: "data_uri", uri}`, `{type: "base64", filename, base64}`
+    /// or `{type: "forward"}`.
+    #[api(with(Vec<crate::openapi::Any>, |replies: &Vec<Reply>| {
+        replies.iter().map(|reply| crate::openapi::one_any(&super::outcome::reply_document(reply))).collect()
+    }))]
+    pub replies: Vec<Reply>,
+    /// Whether the hook skipped the request.
+    pub skipped: bool,
+    /// Whether `@match` matches the message; otherwise nothing ran.
     pub matched: bool,
     /// Whether the source has the hook.
     pub present: bool,
-    /// The request as it was before.
-    pub before: PluginRequest,
-    /// The request as it would be sent; `None` when it would not be.
-    pub request: Option<PluginRequest>,
-    /// The answer that the hook saw.
-    pub response: Option<PluginResponse>,
-    /// What it replied.
-    pub replies: Vec<Reply>,
-    /// Whether it skipped the request.
-    pub skipped: bool,
-    /// What it wrote with `console`.
+    /// Output of `console`.
     pub logs: Vec<LogLine>,
-    /// `ctx.state` as it left it.
+    /// `ctx.state` after the hook.
+    #[api(with(Option<crate::openapi::Any>, |state: &Option<Box<RawValue>>| {
+        state.as_ref().map(|state| crate::openapi::parsed(state.get()))
+    }))]
     pub state: Option<Box<RawValue>>,
-    /// Why it failed: `syntax`, `throw`, `timeout`, `memory`, `crash`, `stack`, `output`, `blocked_url`, `match`.
+    /// Error of the hook; absent if there was none.
     pub error: Option<DebugError>,
-    /// How long it took, in microseconds.
+    /// Duration in milliseconds.
+    #[api(name = "duration_ms", with(f64, |micros: &u64| super::outcome::millis(*micros)))]
     pub duration_us: u64,
-    /// Bytes of the JavaScript heap.
+    /// Size of the JavaScript heap in bytes.
+    #[api(and(
+        hub_version: String = |_: &Self| env!("CARGO_PKG_VERSION").to_owned(),
+        "Version of the server that ran it."
+    ))]
     pub memory_bytes: u64,
-    /// What the plugin may do.
+    /// Permissions of the plugin.
     pub permissions: Permissions,
-    /// What is odd about the metadata.
+    /// Warnings about the metadata.
+    #[api(with(Vec<String>, |notes: &Vec<Note>| notes.iter().map(Note::to_string).collect()))]
     pub warnings: Vec<Note>,
 }
 
-/// How a tried hook failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Error of a hook.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
+#[api(name = "DebuggedError")]
 pub struct DebugError {
-    /// The kind, as in traces.
+    /// `syntax`, `throw`, `timeout`, `memory`, `crash`, `stack`, `output`, `blocked_url` or `match`.
     pub kind: String,
-    /// What it says.
+    /// Message of the error.
     pub message: String,
     /// Line in the source, from 1.
     pub line: Option<u32>,

@@ -8,9 +8,10 @@ use crate::{
 };
 
 /// A plugin with its source, permissions and versions.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
 pub struct PluginDetail {
     /// The plugin.
+    #[api(flatten)]
     pub plugin: Plugin,
     /// Source of the version, or of the requested one.
     pub script: String,
@@ -20,24 +21,46 @@ pub struct PluginDetail {
     pub versions: Vec<Version>,
 }
 
-/// A version that waits for its review.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A version that waits for review.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
 pub struct PendingVersion {
-    /// The plugin.
+    /// Id of the plugin.
+    #[api(name = "id")]
     pub plugin_id: PluginId,
-    /// Its name.
+    /// Name of the plugin.
     pub name: String,
-    /// The author's user name; empty when they are gone.
+    /// Username of the author; empty if deleted.
     pub author: String,
     /// The version.
+    #[api(
+        skip,
+        and(version: String = |pending: &Self| pending.version.version.clone(), "Name of the version."),
+        and(
+            version_id: crate::id::PluginVersionId = |pending: &Self| pending.version.id,
+            "Id of the version; approving or rejecting this id cannot affect another version."
+        ),
+        and(
+            description: String = |pending: &Self| pending.version.description.clone(),
+            "Description of the version."
+        ),
+        and(
+            content_hash: String = |pending: &Self| pending.version.content_hash.clone(),
+            "SHA-256 of the source, to be sent back with the decision."
+        ),
+        and(status: super::VersionState = |pending: &Self| pending.version.state, "Always `pending`."),
+        and(
+            created_at: crate::time::Timestamp = |pending: &Self| pending.version.created_at,
+            "When it was submitted."
+        ),
+    )]
     pub version: Version,
-    /// Its source.
+    /// The source.
     pub script: String,
-    /// What it may do, in words.
+    /// Permissions.
     pub permissions: Permissions,
     /// Name of the approved version that it would replace.
     pub replaces: Option<String>,
-    /// What changes against the approved source, as a unified diff; the whole source for a first version.
+    /// Unified diff against that version's source; the whole source for a first version.
     pub diff: String,
 }
 

@@ -203,16 +203,19 @@ impl HookInput {
     }
 }
 
-/// The webhook request as a plugin sees and leaves it. No credential of the channel belongs in it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A request, before it is signed.
+// What comes out of a plugin is unchecked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
+#[api(name = "DebuggedRequest")]
 pub struct PluginRequest {
-    /// Target; unchecked when it comes out of a plugin.
+    /// Target.
     pub url: String,
-    /// Method; unchecked when it comes out of a plugin.
+    /// Method.
     pub method: String,
-    /// Headers; names and values unchecked when they come out of a plugin.
+    /// Headers by name.
     pub headers: BTreeMap<String, String>,
-    /// Body.
+    /// Body as JSON or as text; `null` without a body.
+    #[api(with(crate::openapi::Any, |body: &Body| crate::openapi::one_any(&body.value())))]
     pub body: Body,
 }
 
@@ -230,6 +233,15 @@ pub enum Body {
 }
 
 impl Body {
+    /// The body as JSON: a text as a string, and none as `null`.
+    pub fn value(&self) -> serde_json::Value {
+        match self {
+            Self::Empty => serde_json::Value::Null,
+            Self::Text(text) => text.as_str().into(),
+            Self::Json(json) => serde_json::from_str(json.get()).unwrap_or_default(),
+        }
+    }
+
     /// The text to be sent; empty when there is none.
     pub fn text(&self) -> &str {
         match self {
@@ -342,28 +354,30 @@ pub enum Reply {
 }
 
 /// A line of `console`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
+#[api(name = "DebuggedLog")]
 pub struct LogLine {
-    /// The called function of `console`.
+    /// `debug`, `info`, `warn` or `error`.
+    #[api(with(String, |level: &LogLevel| level.to_string()))]
     pub level: LogLevel,
-    /// Time since the run began, in milliseconds.
+    /// Milliseconds since the start of the run.
     pub at_ms: u64,
-    /// The arguments as text.
+    /// Text of the line.
     pub text: String,
 }
 
-/// A function of `console`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LogLevel {
-    /// `console.debug`.
-    Debug,
-    /// `console.log` and `console.info`.
-    Info,
-    /// `console.warn`, and what the sandbox itself remarks.
-    Warn,
-    /// `console.error`.
-    Error,
+words! {
+    /// A function of `console`.
+    pub enum LogLevel {
+        /// `console.debug`.
+        Debug = "debug",
+        /// `console.log` and `console.info`.
+        Info = "info",
+        /// `console.warn`, and what the sandbox itself remarks.
+        Warn = "warn",
+        /// `console.error`.
+        Error = "error",
+    }
 }
 
 words! {

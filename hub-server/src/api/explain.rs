@@ -26,7 +26,7 @@ impl ExplanationApi {
     /// Explains why a message did or did not arrive
     ///
     /// A verdict from what is stored: the bot, the channel, the newest trace and its deliveries. Each verdict but
-    /// `delivered` and `sent` has a `remedy`.
+    /// `delivered` and `sent` has `remedies`.
     #[oai(
         path = "/api/bots/:id/messages/:messageId/explain",
         method = "get",

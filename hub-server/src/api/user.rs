@@ -7,8 +7,6 @@ use hub_core::{
     accounts::{Accounts, ApiKey, CreatedApiKey, Me, NewApiKey, NewPassword, ProfilePatch},
     id::KeyId,
     openapi::Api,
-    secret::ShownOnce,
-    time::Timestamp,
 };
 use poem::{http::header, web::Data};
 use poem_openapi::{
@@ -56,44 +54,11 @@ pub struct ChangePassword {
     "prefix": "hubu_…x7qa"
 })]
 pub struct ApiKeyView {
-    /// Id of the key.
-    pub id: KeyId,
-    /// Name of the key.
-    pub name: String,
-    /// First and last characters of the key.
-    pub prefix: String,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// When it expires; absent if it does not expire.
-    pub expires_at: Option<Timestamp>,
-    /// When it was last used, to the minute; absent if never.
-    pub last_used_at: Option<Timestamp>,
+    /// The key.
+    #[api(flatten)]
+    pub key: ApiKey,
     /// Whether it is the key of this request.
     pub current: bool,
-}
-
-/// A new API key. The secret is shown only here.
-#[derive(Debug, Api)]
-#[api(example = {
-    "created_at": "2026-11-21T09:30:00.000Z",
-    "id": "key_01KAJJS8P00000000000000003",
-    "key": "hubu_…",
-    "name": "nightly backup",
-    "prefix": "hubu_…x7qa"
-})]
-pub struct CreatedApiKeyView {
-    /// Id of the key.
-    pub id: KeyId,
-    /// Name of the key.
-    pub name: String,
-    /// First and last characters of the key.
-    pub prefix: String,
-    /// The key, for `Authorization: Bearer` or `X-API-Key`. It is not shown again.
-    pub key: ShownOnce,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// When it expires; absent if it does not expire.
-    pub expires_at: Option<Timestamp>,
 }
 
 #[OpenApi(tag = "Tag::User")]
@@ -148,7 +113,12 @@ impl UserApi {
     ) -> ApiResult<Page<ApiKeyView>> {
         let page = page_request(&Accounts::api_key_list(&user.0), limit.0, cursor.0.as_ref())?;
         let own = user.0.user()?.key_id;
-        ok(hub.accounts().api_keys(&user.0, &page).await?.map(|key| ApiKeyView::of(key, own)).into())
+        ok(hub
+            .accounts()
+            .api_keys(&user.0, &page)
+            .await?
+            .map(|key| ApiKeyView { current: own == Some(key.id), key })
+            .into())
     }
 
     /// Creates an API key
@@ -163,9 +133,9 @@ impl UserApi {
         user: User,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         body: Body<NewApiKey>,
-    ) -> ApiResult<CreatedApiKeyView> {
+    ) -> ApiResult<CreatedApiKey> {
         let key = idempotency_key.0.as_deref();
-        ok(hub.accounts().create_api_key(&user.0, body.0, key).await?.into())
+        ok(hub.accounts().create_api_key(&user.0, body.0, key).await?)
     }
 
     /// Deletes an API key
@@ -182,33 +152,6 @@ impl From<ChangePassword> for NewPassword {
     fn from(request: ChangePassword) -> Self {
         let old = request.old_password.or(request.current_password);
         Self { old: old.map(|secret| secret.0), new: request.new_password.0 }
-    }
-}
-
-impl ApiKeyView {
-    fn of(key: ApiKey, own: Option<hub_core::id::KeyId>) -> Self {
-        Self {
-            id: key.id,
-            current: own == Some(key.id),
-            prefix: key.prefix(),
-            name: key.name,
-            created_at: key.created_at,
-            expires_at: key.expires_at,
-            last_used_at: key.last_used_at,
-        }
-    }
-}
-
-impl From<CreatedApiKey> for CreatedApiKeyView {
-    fn from(CreatedApiKey { key, secret }: CreatedApiKey) -> Self {
-        Self {
-            id: key.id,
-            prefix: key.prefix(),
-            name: key.name,
-            key: secret,
-            created_at: key.created_at,
-            expires_at: key.expires_at,
-        }
     }
 }
 

@@ -1,6 +1,10 @@
 //! `traces explain`: why a message did or did not arrive.
 
-use hub_core::id::{BotId, ChannelId, MessageId, TraceId};
+use hub_core::{
+    id::{BotId, ChannelId, MessageId, TraceId},
+    traces::{OfChannel, OfPlugin, Remedy, SinkId, WebhookField},
+};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::{
@@ -43,7 +47,7 @@ async fn place(client: &Client, id: &str) -> Result<(BotId, MessageId, Option<Ch
     Ok((bot, message, None))
 }
 
-/// The sentence, the checks and the remedy.
+/// The sentence, the checks and the remedies.
 fn text(found: &Value, paint: impl Fn(&str, Tone) -> String) -> String {
     let shown = |value: &Value, field: &str| screen::clean(&cell(value, field));
     let checks = found["checks"].as_array().into_iter().flatten().map(|check| {
@@ -52,8 +56,76 @@ fn text(found: &Value, paint: impl Fn(&str, Tone) -> String) -> String {
     });
     let mut lines = vec![shown(found, "sentence")];
     lines.extend(checks);
-    lines.extend(found["remedy"].as_str().map(screen::clean));
+    match <Vec<Remedy>>::deserialize(&found["remedies"]) {
+        Ok(remedies) => lines.extend(remedies.iter().map(|remedy| screen::clean(&with_command(remedy)))),
+        // Of a server that knows more of them.
+        Err(_) => lines.extend(found["remedy"].as_str().map(screen::clean)),
+    }
     lines.join("\n")
+}
+
+/// What to do, with the command that does it.
+fn with_command(remedy: &Remedy) -> String {
+    command(remedy).map_or_else(|| format!("{remedy}."), |command| format!("{remedy}: hub-cli {command}"))
+}
+
+/// The command that does it, without the name of the program; `None` if none does.
+fn command(remedy: &Remedy) -> Option<String> {
+    let channel = |verb: &str, of: &OfChannel, options: &str| {
+        format!("channels {verb} {} --bot {}{options}", of.channel_id, of.bot_id)
+    };
+    let plugin = |verb: &str, of: &OfPlugin| {
+        let OfPlugin { place: OfChannel { bot_id, channel_id }, plugin } = of;
+        format!("channels plugins {verb} {plugin} --bot {bot_id} --channel {channel_id}")
+    };
+    Some(match remedy {
+        Remedy::Attempt(of) => format!("traces attempt {}", of.trace_id),
+        Remedy::Replay(of) => format!("replay {}", of.trace_id),
+        Remedy::OpenTrace(of) => format!("traces show {}", of.trace_id),
+        Remedy::DebugPlugin(of) => format!("debug request --trace {}", of.trace_id),
+        Remedy::CreateChannel(of) => format!("channels create orders --bot {}", of.bot_id),
+        Remedy::EnableChannel(of) => channel("edit", of, " --enabled true"),
+        Remedy::RemoveHandle(of) => channel("edit", of, " --no-handle"),
+        Remedy::SetFilter(of) => channel("set-filter", of, " --keywords WORDS"),
+        Remedy::SetExpression(of) => channel("set-filter", of, " --expression EXPRESSION"),
+        Remedy::SetWebhook(of) => {
+            let options = match of.field {
+                WebhookField::Url => " --url URL",
+                WebhookField::Auth => " --method METHOD --secret-file FILE",
+                WebhookField::TimeoutMs => " --timeout-ms N",
+                // Only a file of all settings has these.
+                WebhookField::RateLimitPerS | WebhookField::MaxConcurrency => " --file FILE",
+            };
+            channel("set-webhook", &of.place, options)
+        }
+        Remedy::EnableSink(of) => {
+            let verb = match of.sink {
+                SinkId::Webhook => "set-webhook",
+                SinkId::Ai => "set-ai",
+            };
+            channel(verb, &of.place, " --on")
+        }
+        Remedy::SetModel(of) => format!("ai-config set, or hub-cli {}", channel("set-ai", of, "")),
+        Remedy::TestModel(of) => format!("{}, or hub-cli ai-config test", channel("test-ai", of, "")),
+        Remedy::EnablePlugin(of) => plugin("enable", of),
+        Remedy::DisablePlugin(of) => plugin("disable", of),
+        Remedy::OpenApps(of) => format!("apps list --bot {}", of.bot_id),
+        Remedy::OpenBot(of) => format!("bots status {}", of.bot_id),
+        Remedy::BindBot(_) => "bots bind".to_owned(),
+        Remedy::Send(of) => format!("send --bot {}", of.bot_id),
+        Remedy::Wait
+        | Remedy::MentionHandle
+        | Remedy::ConnectClient(_)
+        | Remedy::CheckPhone
+        | Remedy::Write
+        | Remedy::WriteText
+        | Remedy::CorrectReceiver
+        | Remedy::StartReceiver
+        | Remedy::RenewCertificate
+        | Remedy::StartNode
+        | Remedy::UpdateHub
+        | Remedy::ChangeSetting(_) => return None,
+    })
 }
 
 #[cfg(test)]
@@ -62,16 +134,38 @@ mod tests {
 
     use super::*;
 
+    fn plain(text: &str, _: Tone) -> String {
+        text.to_owned()
+    }
+
     #[test]
-    fn an_explanation_shows_the_sentence_the_checks_and_the_remedy() {
+    fn an_explanation_shows_the_sentence_the_checks_and_the_command_of_each_remedy() {
+        let (bot_id, channel_id, trace_id) = (BotId::MAX, ChannelId::MAX, TraceId::MAX);
         let found = json!({
-            "sentence": "The filter did not match.", "remedy": "Change the filter.",
+            "sentence": "The filter did not match.", "remedy": "Change the filter. Then replay the message. Wait.",
             "checks": [{ "name": "bot", "ok": true, "why": "online" }, { "name": "filter", "ok": false, "why": "keywords" }],
+            "remedies": [
+                { "action": "set_filter", "bot_id": bot_id, "channel_id": channel_id },
+                { "action": "replay", "bot_id": bot_id, "trace_id": trace_id },
+                { "action": "disable_plugin", "bot_id": bot_id, "channel_id": channel_id, "plugin": "tagger" },
+                { "action": "wait" },
+            ],
         });
-        let plain = |text: &str, _: Tone| text.to_owned();
-        assert_eq!(
-            text(&found, plain),
-            "The filter did not match.\n  ok  bot       online\n  no  filter    keywords\nChange the filter."
+        let expected = format!(
+            "The filter did not match.\n  ok  bot       online\n  no  filter    keywords\n\
+             Change the filter: hub-cli channels set-filter {channel_id} --bot {bot_id} --keywords WORDS\n\
+             Then replay the message: hub-cli replay {trace_id}\n\
+             Change the plugin tagger, or disable it: hub-cli channels plugins disable tagger --bot {bot_id} \
+             --channel {channel_id}\nWait."
         );
+        assert_eq!(text(&found, plain), expected);
+    }
+
+    #[test]
+    fn remedies_of_a_newer_server_are_shown_as_its_sentences() {
+        let found = json!({
+            "sentence": "It is late.", "checks": [], "remedy": "Dance.", "remedies": [{ "action": "dance" }],
+        });
+        assert_eq!(text(&found, plain), "It is late.\nDance.");
     }
 }

@@ -9,6 +9,8 @@ use super::{each, in_parentheses};
 pub(super) struct Container {
     pub name: String,
     pub example: Option<TokenStream>,
+    /// The field with the word of the variant of an enum.
+    pub tag: Option<String>,
     pub direction: Direction,
     /// The record whose texts the fields without one have.
     pub like: Option<Path>,
@@ -36,6 +38,7 @@ impl Container {
         let mut found = Self {
             name: input.ident.to_string(),
             example: None,
+            tag: None,
             direction: Direction::Response,
             like: None,
             set: None,
@@ -58,6 +61,7 @@ impl Container {
                     let json: proc_macro2::Group = meta.value()?.parse()?;
                     found.example = Some(quote!(#json));
                 }
+                Some("tag") => found.tag = Some(meta.value()?.parse::<LitStr>()?.value()),
                 Some("input") => found.direction = Direction::Request,
                 Some("read") => found.direction = Direction::Both,
                 Some("like") => found.like = Some(meta.value()?.parse()?),
@@ -88,6 +92,7 @@ impl Container {
         let container = Self {
             name,
             example: self.example.clone(),
+            tag: None,
             direction: Direction::Request,
             like: None,
             set: None,

@@ -123,8 +123,11 @@ impl<'a> Member<'a> {
     /// The fields of the schema.
     pub fn described(&self, container: &Container) -> TokenStream {
         let (name, text) = (&self.name, doc(&self.field.attrs));
+        let and = self.and.iter().map(
+            |Computed { name, ty, doc, .. }| quote!(::hub_core::openapi::Field::new::<#ty>(#name, #doc),),
+        );
         if self.is_skipped {
-            return TokenStream::new();
+            return and.collect();
         }
         let ty =
             if container.direction == Direction::Request { self.read_type() } else { self.written_type() };
@@ -146,9 +149,6 @@ impl<'a> Member<'a> {
             let absent = self.shown_default(container).into_iter();
             quote!(.required(#is_required) #(.like::<#like>())* #(.absent(#absent))*)
         });
-        let and = self.and.iter().map(
-            |Computed { name, ty, doc, .. }| quote!(::hub_core::openapi::Field::new::<#ty>(#name, #doc),),
-        );
         quote! {
             ::hub_core::openapi::Field::new::<#ty>(#name, #text) #bounded #input,
             #(#and)*
@@ -247,10 +247,8 @@ impl<'a> Member<'a> {
     /// The statements that write the field of `record` to `object`.
     pub fn written(&self) -> TokenStream {
         let (ident, name) = (&self.field.ident, &self.name);
-        if self.is_skipped {
-            return TokenStream::new();
-        }
         let own = match &self.with {
+            _ if self.is_skipped => TokenStream::new(),
             _ if self.is_flat => quote!(::hub_core::openapi::write_all(object, &record.#ident);),
             Some((ty, function)) => quote! {
                 let value: #ty = (#function)(&record.#ident);

@@ -12,6 +12,7 @@ use member::Member;
 
 mod container;
 mod member;
+mod tagged;
 
 pub(crate) fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     let container = Container::of(input)?;
@@ -46,13 +47,23 @@ pub(crate) fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
                 ::hub_core::when_openapi! { #own #set }
             })
         }
+        Data::Enum(data) if container.tag.is_some() => {
+            let tag = container.tag.as_deref().unwrap_or_default();
+            let (fields, write) = tagged::parts(&container, tag, data)?;
+            let schema = Schema { ident, container: &container, members: &[], has_bounds: false };
+            let schema = schema.of_parts(&text, &fields, &write)?;
+            Ok(quote!(::hub_core::when_openapi! { #schema }))
+        }
         Data::Enum(_) => {
             let name = &container.name;
             Ok(quote! {
                 ::hub_core::when_openapi! { ::hub_core::openapi::list!(#ident, #name, #text); }
             })
         }
-        _ => Err(Error::new_spanned(ident, "Api needs a struct with named fields, or a list of words")),
+        _ => Err(Error::new_spanned(
+            ident,
+            "Api needs a struct with named fields, or a list of words, or an enum with a tag",
+        )),
     }
 }
 
@@ -87,14 +98,20 @@ impl Schema<'_> {
 
     /// The implementation of poem-openapi's traits.
     fn implemented(&self, text: &str) -> syn::Result<TokenStream> {
-        let (container, members, ty) = (self.container, self.members, self.ty());
+        let fields = self.members.iter().map(|member| member.described(self.container)).collect();
+        let write = self.members.iter().map(Member::written).collect();
+        self.of_parts(text, &fields, &write)
+    }
+
+    /// The implementation with these fields, and the statements that write a `record` to `object`.
+    fn of_parts(&self, text: &str, fields: &TokenStream, write: &TokenStream) -> syn::Result<TokenStream> {
+        let (container, ty) = (self.container, self.ty());
         let name = &container.name;
-        let fields = members.iter().map(|member| member.described(container));
         let example = container.example.as_ref().map(|json| quote!(Some(::serde_json::json!(#json))));
         let example = example.unwrap_or_else(|| quote!(None));
         let default =
             self.default(|member| member.shows_default(container) && member.needs_default(container));
-        let write = (container.direction != Direction::Request).then(|| self.write());
+        let write = (container.direction != Direction::Request).then(|| self.write(write));
         let parse = self.parse()?;
         Ok(quote! {
             const _: () = {
@@ -107,7 +124,7 @@ impl Schema<'_> {
                     fn register(registry: &mut ::poem_openapi::registry::Registry) {
                         registry.create_schema::<Self, _>(#name.to_owned(), |registry| {
                             #default
-                            let fields = vec![#(#fields)*];
+                            let fields = vec![#fields];
                             ::hub_core::openapi::object_schema(registry, #name, #text, fields, #example)
                         });
                     }
@@ -121,14 +138,14 @@ impl Schema<'_> {
         })
     }
 
-    fn write(&self) -> TokenStream {
-        let (ty, written) = (self.ty(), self.members.iter().map(Member::written));
+    fn write(&self, written: &TokenStream) -> TokenStream {
+        let ty = self.ty();
         quote! {
             impl ::poem_openapi::types::ToJSON for #ty {
                 fn to_json(&self) -> Option<Value> {
                     let (record, mut fields) = (self, Map::new());
                     let object = &mut fields;
-                    #(#written)*
+                    #written
                     Some(Value::Object(fields))
                 }
             }

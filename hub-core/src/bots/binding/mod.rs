@@ -72,20 +72,22 @@ pub struct BindView {
     pub expires_at: Timestamp,
 }
 
-/// Result of a confirm.
-#[derive(Debug, Clone)]
+/// Status of a bind.
+#[derive(Debug, Clone, hub_macros::Api)]
 pub struct BindStep {
-    /// The network of the account.
+    /// Chat network of the account.
     pub network: String,
-    /// Status of the login.
+    /// The status.
     pub status: BindStatus,
-    /// The code to scan, while the login waits for it.
+    /// The current code, while it waits to be scanned.
+    #[api(with(Option<String>, crate::openapi::exposed))]
     pub qr_text: Option<Secret>,
     /// The code as an SVG document, if it differs from the first one.
+    #[api(with(Option<String>, crate::openapi::exposed))]
     pub qr_svg: Option<Secret>,
-    /// Detail of a status: a wrong number or the reason of a refusal.
+    /// Reason for the status, if known.
     pub reason: Option<String>,
-    /// The bot, once the login succeeded.
+    /// The bot, after a successful bind.
     pub bot: Option<Bot>,
 }
 

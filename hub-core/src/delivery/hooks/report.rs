@@ -11,7 +11,7 @@ use crate::{
     },
     plugins::{diff, gate::Fetched},
     redact::Redactor,
-    sandbox::{HookOutcome, LogLevel},
+    sandbox::HookOutcome,
     time::Timestamp,
 };
 
@@ -54,7 +54,7 @@ impl Report {
         detail.wait_ms = Some(wait_ms).filter(|ms| *ms > 0);
         let log = |log: &crate::sandbox::LogLine| StepLog {
             at_ms: log.at_ms,
-            level: level(log.level).to_owned(),
+            level: log.level.as_str().to_owned(),
             text: clean(&log.text),
         };
         detail.logs = Some(outcome.logs.iter().map(log).collect()).filter(|logs: &Vec<_>| !logs.is_empty());
@@ -140,15 +140,6 @@ fn header_changes(redactor: &Redactor, before: &HeaderMap, after: &HeaderMap) ->
     let gone = before.iter().filter(|pair| !after.contains(pair)).map(|pair| line('-', pair));
     let new = after.iter().filter(|pair| !before.contains(pair)).map(|pair| line('+', pair));
     gone.chain(new).collect()
-}
-
-const fn level(level: LogLevel) -> &'static str {
-    match level {
-        LogLevel::Debug => "debug",
-        LogLevel::Info => "info",
-        LogLevel::Warn => "warn",
-        LogLevel::Error => "error",
-    }
 }
 
 #[cfg(test)]

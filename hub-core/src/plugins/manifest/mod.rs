@@ -35,6 +35,12 @@ pub struct Note {
     pub message: String,
 }
 
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
 /// What the block grants. Without `@grant`, and with the specification's `none`, a plugin may do both; only in
 /// a `==WebhookPlugin==` block the key takes something away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,18 @@
-//! Why a message did or did not arrive: a verdict from what is stored, with the checks that led to it and a remedy.
+//! Why a message did or did not arrive: a verdict from what is stored, with its cause, the checks that led to it, and
+//! remedies. All of them are values; [`Explanation::sentence`] and `Display` render them in plain English.
 
 mod checks;
+mod finding;
+mod remedy;
+mod sentence;
 #[cfg(test)]
 mod tests;
 mod verdict;
 
+pub use finding::Finding;
+pub use remedy::{OfBot, OfChannel, OfHub, OfPlugin, OfSink, OfTrace, Remedy, WebhookField, WebhookSetting};
+
+use self::verdict::Judged;
 use super::Traces;
 use crate::{
     access::Actor,
@@ -13,7 +21,7 @@ use crate::{
     model::{
         bot::BotRecord,
         channel::ChannelRecord,
-        message::{Direction, Message},
+        message::{Direction, Message, MessageStatus},
         sinks::SinkId,
         trace::{DeliveryFacts, DeliveryState, StepKind, Trace, TraceStatus},
     },
@@ -122,14 +130,21 @@ words! {
 
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
-#[api(example = { "at": "2025-11-21T09:30:00.000Z", "name": "filter", "ok": false, "why": "keywords" })]
+#[api(example = {
+    "at": "2025-11-21T09:30:00.000Z",
+    "finding": {"code": "filter", "reason": "keywords"},
+    "name": "filter",
+    "ok": false,
+    "why": "keywords",
+})]
 pub struct Check {
     /// What was checked.
     pub name: CheckName,
     /// Whether it is as it should be.
     pub ok: bool,
-    /// What was found.
-    pub why: String,
+    /// What was found, with its values.
+    #[api(and(why: String = |check: &Check| check.finding.to_string(), "What was found."))]
+    pub finding: Finding,
     /// When that was, or is due.
     pub at: Option<Timestamp>,
 }
@@ -137,10 +152,24 @@ pub struct Check {
 /// Why a message did or did not arrive in a channel.
 #[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
 #[api(example = {
+    "attempts": 0,
+    "cause": {"code": "filter", "reason": "keywords"},
     "channel_id": "ch_01KAG00000E008000000000002",
-    "checks": [{"at": "2025-11-21T09:30:00.000Z", "name": "filter", "ok": false, "why": "keywords"}],
+    "channel_name": "orders",
+    "checks": [{
+        "at": "2025-11-21T09:30:00.000Z",
+        "finding": {"code": "filter", "reason": "keywords"},
+        "name": "filter",
+        "ok": false,
+        "why": "keywords",
+    }],
     "message_id": "msg_01KAG00000E008000000000004",
-    "remedy": "Change the filter: `hub-cli channels set-filter orders --bot demo --keywords order`.",
+    "remedies": [{
+        "action": "set_filter",
+        "bot_id": "bot_01KAG00000E008000000000001",
+        "channel_id": "ch_01KAG00000E008000000000002",
+    }],
+    "remedy": "Change the filter.",
     "sentence": "The filter of the channel orders did not match: keywords.",
     "trace_id": "tr_01KAG00000E008000000000003",
     "verdict": "filtered",
@@ -150,16 +179,68 @@ pub struct Explanation {
     pub message_id: MessageId,
     /// Id of the explained channel; absent if the message has no channel.
     pub channel_id: Option<ChannelId>,
+    /// Name of the explained channel; absent if the message has no channel.
+    pub channel_name: Option<String>,
     /// Id of the newest trace of the message in the channel; absent if it has no trace.
     pub trace_id: Option<TraceId>,
     /// The verdict.
+    #[api(and(sentence: String = Explanation::sentence, "The verdict as a sentence."))]
     pub verdict: Verdict,
-    /// The verdict as a sentence.
-    pub sentence: String,
+    /// The finding that decided; absent if the verdict says everything.
+    pub cause: Option<Finding>,
+    /// Attempts made.
+    pub attempts: u64,
+    /// Attempts after which the webhook gives up; absent when it has none to make.
+    pub max_attempts: Option<u64>,
+    /// When the next attempt is due; absent when none is.
+    pub next_attempt_at: Option<Timestamp>,
+    /// State of the delivery that decided; absent if there is none.
+    pub delivery_state: Option<DeliveryState>,
     /// The checks, in the order of the path of the message.
     pub checks: Vec<Check>,
-    /// The command or the setting that solves the problem; absent if the message was delivered or sent.
-    pub remedy: Option<String>,
+    /// What solves the problem, in this order; empty if there is nothing to do.
+    #[api(and(
+        remedy: Option<String> = Explanation::remedy,
+        "The remedies as sentences; absent if there is nothing to do."
+    ))]
+    pub remedies: Vec<Remedy>,
+}
+
+/// Why a reply to a delivered message was not sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyDelay<'a> {
+    /// It waits, for this reason.
+    Waits(&'a str),
+    /// It is not sent, for this reason.
+    Skipped(&'a str),
+}
+
+impl Explanation {
+    /// Why the reply was not sent; `None` if there is none, or it was sent or is about to be.
+    pub fn reply(&self) -> Option<ReplyDelay<'_>> {
+        self.checks.iter().find_map(|check| match &check.finding {
+            Finding::Reply { outcome: TraceStatus::Pending, reason: Some(why) } if !check.ok => {
+                Some(ReplyDelay::Waits(why))
+            }
+            Finding::Reply { outcome: TraceStatus::Skipped, reason: Some(why) } => {
+                Some(ReplyDelay::Skipped(why))
+            }
+            _ => None,
+        })
+    }
+
+    /// The reason that the chat network or the hub gave for the status of a sent message.
+    pub fn reason(&self) -> Option<&str> {
+        match &self.cause {
+            Some(Finding::Message { reason, .. }) => reason.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Whether the network accepted a sent message without an id.
+    pub fn is_unconfirmed(&self) -> bool {
+        matches!(self.cause, Some(Finding::Message { message_status: MessageStatus::Unconfirmed, .. }))
+    }
 }
 
 /// What is known of a message and a channel.
@@ -210,16 +291,24 @@ impl ChannelFacts {
 
 impl Facts {
     fn explain(&self) -> Explanation {
-        let (verdict, sentence, remedy) = verdict::judge(self);
-        debug_assert_eq!(remedy.is_none(), verdict.is_success(), "{verdict}");
+        let Judged { verdict, cause, remedies } = verdict::judge(self);
+        debug_assert_eq!(remedies.is_empty(), verdict.is_success(), "{verdict}");
+        let (trace, channel) = (self.trace.as_ref(), self.channel.as_ref());
+        let delivery = self.delivery();
+        let next = delivery.filter(|_| verdict == Verdict::Retrying);
         Explanation {
             message_id: self.message.id,
-            channel_id: self.channel.as_ref().map(|channel| channel.id),
-            trace_id: self.trace.as_ref().map(|trace| trace.trace_id),
+            channel_id: channel.map(|channel| channel.id),
+            channel_name: channel.map(|channel| channel.name.clone()),
+            trace_id: trace.map(|trace| trace.trace_id),
             verdict,
-            sentence,
+            cause,
+            attempts: next.map_or_else(|| trace.map_or(0, |trace| trace.attempts), |next| next.attempts),
+            max_attempts: trace.and_then(|trace| trace.max_attempts),
+            next_attempt_at: next.map(|next| next.due_at),
+            delivery_state: delivery.map(|delivery| delivery.state),
             checks: checks::of(self),
-            remedy,
+            remedies,
         }
     }
 

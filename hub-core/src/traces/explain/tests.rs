@@ -129,7 +129,7 @@ fn with(mut facts: Facts, change: impl FnOnce(&mut Facts)) -> Facts {
     facts
 }
 
-/// The facts of each verdict, a part of its sentence and a part of its remedy.
+/// The facts of each verdict, a part of its sentence, and the actions of its remedies with what they concern.
 fn cases() -> Vec<(Verdict, Facts, &'static str, &'static str)> {
     use DeliveryState::{Dead, Parked, Pending};
     use StepName::{Ai, Filter, PluginOnRequest, Reply, Request, Response};
@@ -149,25 +149,25 @@ fn cases() -> Vec<(Verdict, Facts, &'static str, &'static str)> {
             Verdict::LogOnly,
             with(facts(), |facts| facts.deliveries.clear()),
             "in the log of the channel orders",
-            "set-webhook",
+            "connect_client set_webhook/url",
         ),
         (
             Verdict::Unreadable,
             with(facts(), |facts| facts.message.status = MessageStatus::Quarantined),
             "could not read",
-            "Update the hub",
+            "update_hub write_text",
         ),
         (
             Verdict::NoUserMessage,
             with(facts(), |facts| facts.message.status = MessageStatus::Recalled),
             "(recalled)",
-            "people write",
+            "write",
         ),
         (
             Verdict::NoChannel,
             with(facts(), |facts| (facts.channel, facts.trace) = (None, None)),
             "no channel",
-            "channels create",
+            "create_channel",
         ),
         (
             Verdict::OlderThanChannel,
@@ -175,117 +175,140 @@ fn cases() -> Vec<(Verdict, Facts, &'static str, &'static str)> {
                 facts.trace = None;
                 facts.channel.as_mut().unwrap().created_at = NOW + Duration::from_secs(1);
             }),
-            "created after",
-            "write again",
+            "The channel orders was created after",
+            "write",
         ),
-        (Verdict::NoTrace, with(facts(), |facts| facts.trace = None), "no trace", "trace_retention"),
-        (Verdict::ChannelOff, filter("disabled"), "The channel orders was off", "--enabled true"),
-        (Verdict::NotAddressed, filter("handle"), "does not mention", "--no-handle"),
-        (Verdict::Filtered, filter("keywords"), "did not match: keywords", "set-filter"),
-        (Verdict::FilterBroken, filter("the filter does not work: x"), "nothing passes", "set-filter"),
+        (
+            Verdict::NoTrace,
+            with(facts(), |facts| facts.trace = None),
+            "no trace of the message in the channel orders",
+            "write change_setting/trace_retention",
+        ),
+        (Verdict::ChannelOff, filter("disabled"), "The channel orders was off", "enable_channel"),
+        (Verdict::NotAddressed, filter("handle"), "does not mention", "mention_handle remove_handle"),
+        (Verdict::Filtered, filter("keywords"), "did not match: keywords", "set_filter"),
+        (Verdict::FilterBroken, filter("the filter does not work: x"), "nothing passes", "set_expression"),
         (
             Verdict::SkippedByPlugin,
             ended(Skipped, step(PluginOnRequest, Skipped, json!({ "plugin": "tagger", "skipped": true }))),
-            "tagger skipped",
-            "plugins disable tagger",
+            "The plugin tagger skipped the message.",
+            "disable_plugin/tagger",
         ),
         (
             Verdict::IgnoredBySink,
             ended(Skipped, step(Ai, Skipped, json!({ "reason": "no text" }))),
             "ignores",
-            "set-webhook",
+            "set_webhook/url",
         ),
         (
             Verdict::PluginFailed,
             failed(step(PluginOnRequest, Error, throws)),
             "tagger failed: id is null",
-            "debug request",
+            "debug_plugin replay",
         ),
         (
             Verdict::PluginFailed,
             failed(step(PluginOnRequest, Error, paused)),
-            "tagger failed",
-            "plugins enable tagger",
+            "tagger failed: failed after 8 attempt(s)",
+            "enable_plugin/tagger replay",
         ),
         (
             Verdict::PluginFailed,
             failed(step(PluginOnRequest, Error, unfiltered)),
             "tagger failed: plugins do not run",
-            "`sandbox_filter`",
+            "change_setting/sandbox_filter replay",
         ),
         (
             Verdict::SinkOff,
             with(response(500), |facts| facts.channel.as_mut().unwrap().webhook_on = false),
-            "webhook is off",
-            "--on",
+            "the sink webhook is off",
+            "enable_sink/webhook replay",
         ),
-        (Verdict::Gone, response(410), "410", "--url URL"),
+        (Verdict::Gone, response(410), "410", "set_webhook/url replay"),
         (
             Verdict::ReceiverError,
             response(500),
             "after 8 attempts: the receiver responded with status 500",
-            "its log",
+            "correct_receiver replay",
         ),
-        (Verdict::ReceiverError, response(401), "status 401", "--secret-file"),
-        (Verdict::ReceiverError, response(302), "status 302", "Redirects"),
+        (Verdict::ReceiverError, response(401), "status 401", "set_webhook/auth replay"),
+        (
+            Verdict::ReceiverError,
+            response(302),
+            "status 302, and redirects are not followed",
+            "set_webhook/url replay",
+        ),
+        (Verdict::ReceiverError, response(404), "status 404", "set_webhook/url replay"),
+        (Verdict::ReceiverError, response(422), "status 422", "correct_receiver open_trace replay"),
+        (Verdict::ReceiverError, response(429), "status 429", "set_webhook/rate_limit_per_s replay"),
         (
             Verdict::Unreachable,
             failed(step(Request, Error, tls)),
             "tls: the certificate expired",
-            "certificate",
+            "renew_certificate replay",
         ),
-        (Verdict::Failed, failed(step(Ai, Error, json!({ "error": "x" }))), "failed after", "ai-config test"),
+        (
+            Verdict::Failed,
+            failed(step(Ai, Error, json!({ "error": "x" }))),
+            "failed after 8 attempts",
+            "test_model replay",
+        ),
         (
             Verdict::ReplyFailed,
             ended(Error, step(Reply, Error, no_reply)),
             "could not be sent: the conversation is closed",
-            "bots status",
+            "open_bot",
         ),
         (
             Verdict::Retrying,
             pending(delivery(Pending, 2, Some("status 503"))),
             "Attempt 2",
-            "Correct the receiver",
+            "correct_receiver",
         ),
         (
             Verdict::Retrying,
             pending(delivery(Parked, 3, Some("status 503"))),
             "do not wait for it",
-            "Correct the receiver",
+            "correct_receiver attempt",
         ),
         (
             Verdict::Waiting,
             pending(delivery(Parked, 0, Some("no model is configured"))),
             "waits: no model is configured",
-            "ai-config set",
+            "set_model",
         ),
-        (Verdict::Queued, pending(delivery(Pending, 0, None)), "first attempt", "max_concurrency"),
+        (
+            Verdict::Queued,
+            pending(delivery(Pending, 0, None)),
+            "first attempt",
+            "wait set_webhook/max_concurrency",
+        ),
         (
             Verdict::NoNode,
             with(pending(delivery(Pending, 0, None)), |facts| facts.bot.lease_until = NOW),
             "No node",
-            "Start a node",
+            "start_node open_bot",
         ),
         (Verdict::Sent, sent(MessageStatus::Sent), "has the message", ""),
-        (Verdict::Sending, sent(MessageStatus::Queued), "waits for the chat network", "bots status"),
+        (Verdict::Sending, sent(MessageStatus::Queued), "waits for the chat network", "wait open_bot"),
         (
             Verdict::WindowClosed,
             with(sent(MessageStatus::Queued), |facts| {
                 facts.window_closed = Some("they have to write first".into());
             }),
             "they have to write first",
-            "has to write to the bot",
+            "write",
         ),
         (
             Verdict::LoginExpired,
             with(sent(MessageStatus::Queued), |facts| facts.bot.status = BotStatus::Expired),
             "new login",
-            "bots bind",
+            "bind_bot",
         ),
-        (Verdict::SendFailed, sent(MessageStatus::Failed), "refused", "hub-cli send"),
-        (Verdict::SendUnknown, sent(MessageStatus::Unknown), "unknown whether", "phone"),
-        (Verdict::SendUnknown, sent(MessageStatus::Unconfirmed), "without an id", "phone"),
-        (Verdict::SendExpired, sent(MessageStatus::Expired), "too long", "Send again"),
+        (Verdict::SendFailed, sent(MessageStatus::Failed), "refused", "send"),
+        (Verdict::SendUnknown, sent(MessageStatus::Unknown), "unknown whether", "check_phone send"),
+        (Verdict::SendUnknown, sent(MessageStatus::Unconfirmed), "without an id", "check_phone send"),
+        (Verdict::SendExpired, sent(MessageStatus::Expired), "too long", "write send"),
         (
             Verdict::Gone,
             with(failed(step(Response, Error, json!({ "status": 500 }))), |facts| {
@@ -294,30 +317,75 @@ fn cases() -> Vec<(Verdict, Facts, &'static str, &'static str)> {
                 channel.webhook_disabled = Some("the receiver answered 410 Gone".into());
                 facts.deliveries = vec![delivery(Dead, 1, None)];
             }),
-            "switched the webhook off",
-            "--on",
+            "the hub switched the webhook off: the receiver answered 410",
+            "enable_sink/webhook replay",
         ),
     ]
 }
 
+/// The actions, with the plugin, sink, field or setting that they concern.
+fn actions(remedies: &[Remedy]) -> String {
+    let action = |remedy: &Remedy| {
+        let remedy = json!(remedy);
+        let of = ["plugin", "sink", "field", "setting"].into_iter().find_map(|name| remedy[name].as_str());
+        let action = remedy["action"].as_str().unwrap();
+        of.map_or_else(|| action.to_owned(), |of| format!("{action}/{of}"))
+    };
+    remedies.iter().map(action).collect::<Vec<_>>().join(" ")
+}
+
 #[test]
-fn each_verdict_has_a_sentence_and_a_remedy_unless_it_is_a_success() {
+fn each_verdict_has_a_sentence_and_remedies_unless_it_is_a_success() {
     let cases = cases();
     for verdict in Verdict::ALL {
         assert!(cases.iter().any(|(expected, ..)| *expected == verdict), "{verdict} has no case");
     }
-    for (verdict, facts, sentence, remedy) in cases {
+    for (verdict, facts, part, remedies) in cases {
         let found = facts.explain();
-        assert_eq!(found.verdict, verdict, "{}", found.sentence);
-        assert!(
-            found.sentence.contains(sentence) && found.sentence.ends_with('.'),
-            "{verdict}: {}",
-            found.sentence
-        );
-        assert_eq!(found.remedy.is_none(), verdict.is_success(), "{verdict}");
-        let text = found.remedy.unwrap_or_default();
-        assert!(text.contains(remedy), "{verdict}: {text}");
+        let sentence = found.sentence();
+        assert_eq!(found.verdict, verdict, "{sentence}");
+        assert!(sentence.contains(part) && sentence.ends_with('.'), "{verdict}: {sentence}");
+        assert_eq!(actions(&found.remedies), remedies, "{verdict}");
+        assert_eq!(found.remedy().is_none(), verdict.is_success(), "{verdict}");
     }
+}
+
+#[test]
+fn remedies_have_the_ids_that_they_need() {
+    let remedies = |facts: Facts| json!(facts.explain().remedies);
+    let place = json!({ "bot_id": BotId::MAX, "channel_id": ChannelId::MAX });
+    let with = |action: &str, field: &str, value: &str| {
+        let mut remedy = place.clone();
+        (remedy["action"], remedy[field]) = (action.into(), value.into());
+        remedy
+    };
+    let trace = |action: &str| json!({ "action": action, "bot_id": BotId::MAX, "trace_id": TraceId::MAX });
+    let response = |status: u16| step(StepName::Response, TraceStatus::Error, json!({ "status": status }));
+    assert_eq!(
+        remedies(failed(response(401))),
+        json!([with("set_webhook", "field", "auth"), trace("replay")])
+    );
+    let throws = json!({ "plugin": "tagger", "paused": "stopped" });
+    let paused = step(StepName::PluginOnRequest, TraceStatus::Error, throws);
+    assert_eq!(remedies(failed(paused)), json!([with("enable_plugin", "plugin", "tagger"), trace("replay")]));
+    let of_an_app = self::with(failed(response(401)), |facts| facts.channel = None);
+    assert_eq!(
+        remedies(of_an_app),
+        json!([{ "action": "open_apps", "bot_id": BotId::MAX }, trace("replay")])
+    );
+}
+
+#[test]
+fn the_sentence_of_a_delivered_message_says_why_no_reply_was_sent() {
+    let reply = |status, detail| ended(TraceStatus::Ok, step(StepName::Reply, status, detail)).explain();
+    let skipped = reply(TraceStatus::Skipped, json!({ "reason": "`reply` is empty" }));
+    let expected =
+        "The message was delivered to the channel orders: status 200. No reply was sent: `reply` is empty.";
+    assert_eq!(skipped.sentence(), expected);
+    let waits = reply(TraceStatus::Pending, json!({ "error": "they have to write first" }));
+    assert!(waits.sentence().ends_with("A reply waits: they have to write first."), "{}", waits.sentence());
+    let sent = reply(TraceStatus::Ok, json!({ "state": "sent" }));
+    assert!(sent.sentence().ends_with(": status 200."), "{}", sent.sentence());
 }
 
 #[test]
@@ -338,7 +406,7 @@ fn checks_follow_the_path_and_show_what_is_not_as_it_should_be() {
     let waiting = pending(delivery(DeliveryState::Parked, 2, Some("status 503"))).explain();
     let last = waiting.checks.last().unwrap();
     assert_eq!((last.ok, last.at), (false, Some(NOW + Duration::from_secs(60))));
-    assert_eq!(last.why, "webhook: parked, attempts: 2: status 503");
+    assert_eq!(last.finding.to_string(), "webhook: parked, attempts: 2: status 503");
 }
 
 #[tokio::test]
@@ -364,9 +432,10 @@ async fn a_message_is_explained_to_its_owner_in_each_channel() {
         (found.verdict, found.trace_id),
         (Verdict::Retrying, Some(tried.trace_id)),
         "{}",
-        found.sentence
+        found.sentence()
     );
-    assert!(found.sentence.contains("status 401"), "{}", found.sentence);
+    assert_eq!(found.cause, Some(Finding::Response { http_status: 401 }));
+    assert!(found.next_attempt_at.is_some() && found.attempts > 0, "{found:?}");
     assert_eq!(found.channel_id, tried.channel_id);
 
     let later = hub.webhook_channel(&ada, bot.id, "later", webhook()).await;

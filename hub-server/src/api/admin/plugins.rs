@@ -1,6 +1,9 @@
 //! Reviewing plugins.
 
-use hub_core::{Hub, plugins::Plugins};
+use hub_core::{
+    Hub,
+    plugins::{PendingVersion, Plugin, Plugins},
+};
 use poem::web::Data;
 use poem_openapi::{
     OpenApi,
@@ -10,7 +13,7 @@ use poem_openapi::{
 use crate::{
     api::{
         Tag,
-        plugins::{ApprovePlugin, PendingVersionView, PluginView, RejectPlugin, Target},
+        plugins::{ApprovePlugin, RejectPlugin, Target},
     },
     credentials::Administrator,
     envelope::{ApiResult, ok},
@@ -34,7 +37,7 @@ impl AdminPluginsApi {
         admin: Administrator,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<PendingVersionView>> {
+    ) -> ApiResult<Page<PendingVersion>> {
         let page = page_request(Plugins::PENDING_LIST, limit.0, cursor.0.as_ref())?;
         ok(hub.plugins().pending(&admin.0, &page).await?.into())
     }
@@ -50,9 +53,9 @@ impl AdminPluginsApi {
         admin: Administrator,
         id: Path<Target>,
         body: Body<Option<ApprovePlugin>>,
-    ) -> ApiResult<PluginView> {
+    ) -> ApiResult<Plugin> {
         let hash = body.0.and_then(|body| body.content_hash);
-        ok(hub.plugins().approve(&admin.0, id.0.0, hash.as_deref()).await?.into())
+        ok(hub.plugins().approve(&admin.0, id.0.0, hash.as_deref()).await?)
     }
 
     /// Rejects a plugin
@@ -66,8 +69,8 @@ impl AdminPluginsApi {
         admin: Administrator,
         id: Path<Target>,
         body: Body<RejectPlugin>,
-    ) -> ApiResult<PluginView> {
+    ) -> ApiResult<Plugin> {
         let hash = body.0.content_hash.as_deref();
-        ok(hub.plugins().reject(&admin.0, id.0.0, &body.0.reason, hash).await?.into())
+        ok(hub.plugins().reject(&admin.0, id.0.0, &body.0.reason, hash).await?)
     }
 }

@@ -3,8 +3,8 @@
 use hub_core::{
     Hub,
     bots::{
-        BindView, Bot, Bots, Contact, Direction, ListedMessage, Message, MessageSearch, NewBind, NewSend,
-        Outcome, Sent,
+        BindStep, BindView, Bot, Bots, Contact, Direction, ListedMessage, Message, MessageSearch, NewBind,
+        NewSend, Outcome, Sent,
     },
     id::{BindId, BotId, ChannelId, MessageId},
     time::Timestamp,
@@ -21,7 +21,7 @@ mod tests;
 pub(in crate::api) mod views;
 
 pub use requests::{ConfirmBind, RenameBot, SendMedia, SendMessage, SetRemark, TextFormat};
-pub use views::{BindStepView, BotHealthView};
+pub use views::BotHealthView;
 
 use super::Tag;
 use crate::{
@@ -75,8 +75,8 @@ impl BotsApi {
     /// As known to the hub: unlike the confirm, it asks the chat network nothing and changes nothing. Only the caller
     /// that started a bind can see it.
     #[oai(path = "/api/binds/:id", method = "get", operation_id = "getBind")]
-    async fn get_bind(&self, hub: Data<&Hub>, user: User, id: Path<BindId>) -> ApiResult<BindStepView> {
-        ok(hub.bots().bind_state(&user.0, id.0).await?.into())
+    async fn get_bind(&self, hub: Data<&Hub>, user: User, id: Path<BindId>) -> ApiResult<BindStep> {
+        ok(hub.bots().bind_state(&user.0, id.0).await?)
     }
 
     /// Waits for the next step of a bind
@@ -93,7 +93,7 @@ impl BotsApi {
         user: User,
         request: &Request,
         body: Body<ConfirmBind>,
-    ) -> ApiResult<BindStepView> {
+    ) -> ApiResult<BindStep> {
         let (wait, code, bots) = (body.0.wait(), body.0.verify_code.as_deref(), hub.bots());
         let step = Box::pin(bots.confirm_bind(&user.0, body.0.bind_id, code, wait));
         ok(user.while_valid(&hub, &settings, request, step).await?.into())

@@ -1,10 +1,9 @@
 //! Response bodies.
 
 use hub_core::{
-    bots::{BindStatus, BindStep, Bot, BotHealth, BotStatus},
+    bots::{BotHealth, BotStatus},
     id::BotId,
     openapi::Api,
-    secret::Secret,
     time::Timestamp,
 };
 
@@ -34,36 +33,5 @@ view! {
         pub send_disabled_reason: Option<String> = health.bot.send_disabled_reason,
         /// When the last message was received.
         pub last_inbound_at: Option<Timestamp> = health.bot.last_inbound_at,
-    }
-}
-
-/// Status of a bind.
-#[derive(Debug, Api)]
-pub struct BindStepView {
-    /// Chat network of the account.
-    pub network: String,
-    /// The status.
-    pub status: BindStatus,
-    /// The current code, while it waits to be scanned.
-    pub qr_text: Option<String>,
-    /// The code as an SVG document, if it differs from the first one.
-    pub qr_svg: Option<String>,
-    /// Reason for the status, if known.
-    pub reason: Option<String>,
-    /// The bot, after a successful bind.
-    pub bot: Option<Bot>,
-}
-
-impl From<BindStep> for BindStepView {
-    fn from(step: BindStep) -> Self {
-        let shown = |secret: Secret| secret.expose().to_owned();
-        Self {
-            network: step.network,
-            status: step.status,
-            qr_text: step.qr_text.map(shown),
-            qr_svg: step.qr_svg.map(shown),
-            reason: step.reason,
-            bot: step.bot,
-        }
     }
 }

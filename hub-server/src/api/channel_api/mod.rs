@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hub_core::{
     Hub,
     accounts::ClientInfo,
-    bots::{BindView, NewSend, Sent},
+    bots::{BindStep, BindView, NewSend, Sent},
     channels::log::Start,
     id::BindId,
     media::NewUpload,
@@ -28,7 +28,7 @@ mod views;
 pub use requests::{ChannelSend, ChannelTyping, TypingState};
 pub use views::{ChannelConfig, ChannelMessage, ChannelMessages, ChannelStatus, TypingView, UploadView};
 
-use super::{Tag, bots::BindStepView};
+use super::Tag;
 use crate::{
     AppSettings, Client,
     credentials::ChannelClient,
@@ -254,7 +254,7 @@ impl ChannelClientApi {
         verify_code: Query<Option<Text<1, 16>>>,
         /// Maximum wait for a change in milliseconds, at most 30000; 25000 if absent.
         wait_ms: Query<Option<u32>>,
-    ) -> ApiResult<BindStepView> {
+    ) -> ApiResult<BindStep> {
         let (wait, code, bots) = (requests::wait(wait_ms.0), verify_code.0.as_deref(), hub.bots());
         let step = Box::pin(bots.confirm_bind(&client.0, bind_id.0, code, wait));
         ok(client.while_valid(&hub, request, step).await?.into())

@@ -7,12 +7,9 @@ use hub_core::{
     id::ChannelId,
     openapi::Api,
     plugins::{
-        Permissions,
         debug::{DebugResponse, DebugRun, Debugged, SAMPLE_URL, sample_message},
         manifest::MAX_SOURCE,
-        outcome::reply_document,
     },
-    sandbox::{Body as PluginBody, LogLevel, PluginRequest, PluginResponse},
 };
 use poem::web::Data;
 use poem_openapi::{OpenApi, param::Path, types::Any};
@@ -104,81 +101,6 @@ pub struct MockResponse {
     pub headers: Option<BTreeMap<String, Text<0, 8192>>>,
 }
 
-/// Result of a hook. Nothing was sent.
-#[derive(Debug, Api)]
-pub struct DebuggedView {
-    /// The request as it would be sent, without authentication; `null` if nothing would be sent.
-    pub request: Option<DebuggedRequest>,
-    /// The request before the hook.
-    pub before: DebuggedRequest,
-    /// The response before the hook; `null` for a request hook.
-    pub response: Option<PluginResponse>,
-    /// Replies to the sender: `{type: "text", text}`, `{type: "data_uri", uri}`, `{type: "base64", filename, base64}`
-    /// or `{type: "forward"}`.
-    pub replies: Vec<Any<Value>>,
-    /// Whether the hook skipped the request.
-    pub skipped: bool,
-    /// Whether `@match` matches the message; otherwise nothing ran.
-    pub matched: bool,
-    /// Whether the source has the hook.
-    pub present: bool,
-    /// Output of `console`.
-    pub logs: Vec<DebuggedLog>,
-    /// `ctx.state` after the hook.
-    pub state: Option<Any<Value>>,
-    /// Error of the hook; `null` if there was none.
-    pub error: Option<DebuggedError>,
-    /// Duration in milliseconds.
-    pub duration_ms: f64,
-    /// Size of the JavaScript heap in bytes.
-    pub memory_bytes: u64,
-    /// Version of the server that ran it.
-    pub hub_version: String,
-    /// Permissions of the plugin.
-    pub permissions: Permissions,
-    /// Warnings about the metadata.
-    pub warnings: Vec<String>,
-}
-
-/// A request, before it is signed.
-#[derive(Debug, Api)]
-pub struct DebuggedRequest {
-    /// Target.
-    pub url: String,
-    /// Method.
-    pub method: String,
-    /// Headers by name.
-    pub headers: BTreeMap<String, String>,
-    /// Body as JSON or as text; `null` without a body.
-    pub body: Any<Value>,
-}
-
-/// A line of `console`.
-#[derive(Debug, Api)]
-pub struct DebuggedLog {
-    /// `debug`, `info`, `warn` or `error`.
-    pub level: String,
-    /// Milliseconds since the start of the run.
-    pub at_ms: u64,
-    /// Text of the line.
-    pub text: String,
-}
-
-/// Error of a hook.
-#[derive(Debug, Api)]
-pub struct DebuggedError {
-    /// `syntax`, `throw`, `timeout`, `memory`, `crash`, `stack`, `output`, `blocked_url` or `match`.
-    pub kind: String,
-    /// Message of the error.
-    pub message: String,
-    /// Line in the source, from 1.
-    pub line: Option<u32>,
-    /// Column, from 1.
-    pub column: Option<u32>,
-    /// Stack of the JavaScript error.
-    pub stack: Option<String>,
-}
-
 #[OpenApi(tag = "Tag::Plugins")]
 impl PluginDebugApi {
     /// Tests a request hook
@@ -193,11 +115,11 @@ impl PluginDebugApi {
         user: User,
         id: Path<ChannelId>,
         body: Body<DebugRequestHook>,
-    ) -> ApiResult<DebuggedView> {
+    ) -> ApiResult<Debugged> {
         limits.check_debug(&user.0.principal())?;
         let message = body.0.message.payload(&hub);
         let run = run(body.0.script.into(), message, None, None);
-        ok(hub.plugins().debug(&user.0, id.0, run).await?.into())
+        ok(hub.plugins().debug(&user.0, id.0, run).await?)
     }
 
     /// Tests a response hook
@@ -211,12 +133,12 @@ impl PluginDebugApi {
         user: User,
         id: Path<ChannelId>,
         body: Body<DebugResponseHook>,
-    ) -> ApiResult<DebuggedView> {
+    ) -> ApiResult<Debugged> {
         limits.check_debug(&user.0.principal())?;
         let DebugResponseHook { script, response, message, state } = body.0;
         let message = message.unwrap_or_else(MockMessage::example_text).payload(&hub);
         let run = run(script.into(), message, Some(response.into()), state.map(|state| state.0));
-        ok(hub.plugins().debug(&user.0, id.0, run).await?.into())
+        ok(hub.plugins().debug(&user.0, id.0, run).await?)
     }
 }
 
@@ -249,62 +171,5 @@ impl From<MockResponse> for DebugResponse {
         let MockResponse { status, body, headers } = response;
         let headers = headers.unwrap_or_default().into_iter().map(|(name, value)| (name, value.into()));
         Self { status, headers: headers.collect(), body: body.into() }
-    }
-}
-
-impl From<PluginRequest> for DebuggedRequest {
-    fn from(request: PluginRequest) -> Self {
-        let body = match request.body {
-            PluginBody::Empty => Value::Null,
-            PluginBody::Text(text) => Value::String(text),
-            PluginBody::Json(json) => serde_json::from_str(json.get()).unwrap_or_default(),
-        };
-        Self { url: request.url, method: request.method, headers: request.headers, body: Any(body) }
-    }
-}
-
-const fn level(level: LogLevel) -> &'static str {
-    match level {
-        LogLevel::Debug => "debug",
-        LogLevel::Info => "info",
-        LogLevel::Warn => "warn",
-        LogLevel::Error => "error",
-    }
-}
-
-impl From<Debugged> for DebuggedView {
-    fn from(debugged: Debugged) -> Self {
-        let state = debugged.state.and_then(|state| serde_json::from_str(state.get()).ok());
-        let logs = debugged.logs.into_iter().map(|log| DebuggedLog {
-            level: level(log.level).to_owned(),
-            at_ms: log.at_ms,
-            text: log.text,
-        });
-        let notes = debugged.warnings.into_iter().map(|note| format!("line {}: {}", note.line, note.message));
-        #[expect(clippy::cast_precision_loss, reason = "a run lasts seconds")]
-        let duration_ms = debugged.duration_us as f64 / 1000.0;
-        Self {
-            request: debugged.request.map(Into::into),
-            before: debugged.before.into(),
-            response: debugged.response,
-            replies: debugged.replies.iter().map(|reply| Any(reply_document(reply))).collect(),
-            skipped: debugged.skipped,
-            matched: debugged.matched,
-            present: debugged.present,
-            logs: logs.collect(),
-            state: state.map(Any),
-            error: debugged.error.map(|error| DebuggedError {
-                kind: error.kind,
-                message: error.message,
-                line: error.line,
-                column: error.column,
-                stack: error.stack,
-            }),
-            duration_ms,
-            memory_bytes: debugged.memory_bytes,
-            hub_version: env!("CARGO_PKG_VERSION").to_owned(),
-            permissions: debugged.permissions,
-            warnings: notes.collect(),
-        }
     }
 }

@@ -3,7 +3,9 @@
 use hub_core::{
     Hub,
     id::{BotId, ChannelId, PluginId},
-    plugins::{InstallationPatch, InstalledPlugin, NewInstallation, Plugins, Submission},
+    plugins::{
+        InstallationPatch, InstalledPlugin, NewInstallation, Plugin, PluginDetail, Plugins, Submission,
+    },
 };
 use poem::web::Data;
 use poem_openapi::{
@@ -19,7 +21,7 @@ mod views;
 
 pub use debug::{DebugRequestHook, DebugResponseHook, PluginDebugApi};
 pub use requests::{ApprovePlugin, RejectPlugin};
-pub use views::{PendingVersionView, PluginDetailView, PluginView, Target};
+pub use views::Target;
 
 use super::Tag;
 use crate::{
@@ -49,7 +51,7 @@ impl PluginsApi {
         name: Query<Option<Text<1, 64>>>,
         limit: Query<Option<Limit>>,
         cursor: Query<Option<Cursor>>,
-    ) -> ApiResult<Page<PluginView>> {
+    ) -> ApiResult<Page<Plugin>> {
         if let Some(name) = name.0 {
             let found = hub.plugins().find_named(&user.0, &name, mine.0 == Some(true)).await?;
             let items = found.into_iter().collect();
@@ -74,16 +76,16 @@ impl PluginsApi {
         user: User,
         #[oai(name = "Idempotency-Key")] idempotency_key: Header<Option<Text<1, 255>>>,
         body: Body<Submission>,
-    ) -> ApiResult<PluginView> {
-        ok(hub.plugins().submit(&user.0, body.0, idempotency_key.0.as_deref()).await?.into())
+    ) -> ApiResult<Plugin> {
+        ok(hub.plugins().submit(&user.0, body.0, idempotency_key.0.as_deref()).await?)
     }
 
     /// Shows a plugin
     ///
     /// With the id of a version, source and permissions are those of that version.
     #[oai(path = "/api/plugins/:id", method = "get", operation_id = "getPlugin")]
-    async fn get(&self, hub: Data<&Hub>, user: User, id: Path<Target>) -> ApiResult<PluginDetailView> {
-        ok(hub.plugins().get(&user.0, id.0.0).await?.into())
+    async fn get(&self, hub: Data<&Hub>, user: User, id: Path<Target>) -> ApiResult<PluginDetail> {
+        ok(hub.plugins().get(&user.0, id.0.0).await?)
     }
 
     /// Submits a new version of a plugin
@@ -97,8 +99,8 @@ impl PluginsApi {
         user: User,
         id: Path<PluginId>,
         body: Body<Submission>,
-    ) -> ApiResult<PluginView> {
-        ok(hub.plugins().update(&user.0, id.0, body.0).await?.into())
+    ) -> ApiResult<Plugin> {
+        ok(hub.plugins().update(&user.0, id.0, body.0).await?)
     }
 
     /// Deletes a plugin

@@ -205,9 +205,18 @@ async fn the_page_of_a_message_explains_why_it_did_not_arrive() {
         "Why did it not arrive?",
         "The receiver responded with an error.",
         "order 42",
-        "<code data-computed>hub-cli",
+        "<a href=\"/console/traces/",
+        "#replay-heading\">Then replay the message</a>",
     ] {
         assert!(page.contains(part), "{part}: {page}");
+    }
+    let chinese = text(&ann.clone().with("Accept-Language", "zh").get(&address).await);
+    for part in [
+        "投递到频道 <bdi>orders</bdi> 在 2 次尝试后失败：接收方返回状态 500。",
+        "#replay-heading\">然后重放消息</a>",
+        "频道已打开",
+    ] {
+        assert!(chinese.contains(part), "{part}: {chinese}");
     }
     assert!(page.contains(&format!("/api/bots/{}/messages/{}/explain", seen.bot, seen.message)), "{page}");
     assert!(

@@ -1,6 +1,8 @@
 //! Explanation of a delivery: the verdict, the remedy and the checks behind it.
 
-use hub_core::traces::{Explanation, Verdict};
+use hub_core::traces::{
+    Explanation, OfChannel, OfPlugin, OfSink, OfTrace, Remedy, SinkId, Verdict, WebhookSetting,
+};
 use maud::{Markup, html};
 
 use crate::console::{
@@ -8,7 +10,7 @@ use crate::console::{
     parts::{
         badge::{Tone, badge},
         time::time,
-        translated::sentence,
+        translated::commands,
     },
 };
 
@@ -46,7 +48,66 @@ const fn tone(verdict: Verdict) -> Tone {
     }
 }
 
-/// Renders the verdict with the sentence of the API, the remedy, and the checks.
+/// The page on which something can be done.
+fn page(remedy: &Remedy) -> Option<String> {
+    let channel =
+        |of: &OfChannel, tab| format!("/console/bots/{}/channels/{}/{tab}", of.bot_id, of.channel_id);
+    let trace = |of: &OfTrace, part| format!("/console/traces/{}/{}{part}", of.bot_id, of.trace_id);
+    Some(match remedy {
+        Remedy::Attempt(of) => trace(of, "#pending-heading"),
+        Remedy::Replay(of) => trace(of, "#replay-heading"),
+        Remedy::OpenTrace(of) => trace(of, "#steps-heading"),
+        Remedy::CreateChannel(of) | Remedy::OpenBot(of) => format!("/console/bots/{}", of.bot_id),
+        Remedy::EnableChannel(of) | Remedy::RemoveHandle(of) => channel(of, "settings"),
+        Remedy::SetFilter(of) | Remedy::SetExpression(of) => channel(of, "filter"),
+        Remedy::ConnectClient(of) => channel(of, "websocket"),
+        Remedy::SetWebhook(WebhookSetting { place, .. })
+        | Remedy::EnableSink(OfSink { place, sink: SinkId::Webhook }) => channel(place, "webhook"),
+        Remedy::SetModel(of)
+        | Remedy::TestModel(of)
+        | Remedy::EnableSink(OfSink { place: of, sink: SinkId::Ai }) => channel(of, "ai"),
+        Remedy::EnablePlugin(OfPlugin { place, .. }) | Remedy::DisablePlugin(OfPlugin { place, .. }) => {
+            channel(place, "plugins")
+        }
+        Remedy::BindBot(_) => "/console/bots/new".to_owned(),
+        Remedy::Send(of) => format!("/console/bots/{}#composer", of.bot_id),
+        Remedy::Wait
+        | Remedy::DebugPlugin(_)
+        | Remedy::MentionHandle
+        | Remedy::OpenApps(_)
+        | Remedy::CheckPhone
+        | Remedy::Write
+        | Remedy::WriteText
+        | Remedy::CorrectReceiver
+        | Remedy::StartReceiver
+        | Remedy::RenewCertificate
+        | Remedy::StartNode
+        | Remedy::UpdateHub
+        | Remedy::ChangeSetting(_) => return None,
+    })
+}
+
+fn remedies(ask: &Ask, explained: &Explanation) -> Markup {
+    let words = ask.words.traces;
+    html! {
+        @if !explained.remedies.is_empty() {
+            p { strong { (words.remedy) ":" } }
+            ul {
+                @for remedy in &explained.remedies {
+                    @let text = (words.action)(remedy);
+                    li {
+                        @match page(remedy) {
+                            Some(page) => a href=(page) { (commands(&text)) },
+                            None => (commands(&text))
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The verdict with its values, what solves the problem, and what was checked.
 pub(in crate::console) fn section(ask: &Ask, explained: &Explanation) -> Markup {
     let words = ask.words.traces;
     let title = if explained.verdict.is_success() { words.arrived } else { words.not_arrived };
@@ -54,8 +115,8 @@ pub(in crate::console) fn section(ask: &Ask, explained: &Explanation) -> Markup 
         section.explanation aria-labelledby="explanation-heading" {
             h2 #explanation-heading { (title) }
             p { (badge(tone(explained.verdict), (words.verdict)(explained.verdict))) }
-            p { (sentence(ask.words, &explained.sentence)) }
-            @if let Some(remedy) = &explained.remedy { p { strong { (words.remedy) ": " } (sentence(ask.words, remedy)) } }
+            p { ((words.explained)(explained)) }
+            (remedies(ask, explained))
             details {
                 summary { (words.checks) }
                 ul.checks {
@@ -64,7 +125,7 @@ pub(in crate::console) fn section(ask: &Ask, explained: &Explanation) -> Markup 
                         li {
                             (badge(tone, (words.check)(check.name))) " "
                             span.muted { ((words.check_result)(check.ok)) ": " }
-                            (sentence(ask.words, &check.why))
+                            ((words.finding)(&check.finding))
                             @if let Some(at) = check.at { " " span.muted { (time(Some(at), "")) } }
                         }
                     }

@@ -1,6 +1,9 @@
 //! Words of the page of a trace, and of explanations.
 
-use hub_core::traces::{CheckName, StepName, TraceStatus, Verdict};
+use hub_core::traces::{CheckName, Explanation, Finding, Remedy, StepName, TraceStatus, Verdict};
+use maud::{Markup, html};
+
+use super::explained;
 
 /// Words of the page of a trace, and of explanations.
 pub(in crate::console) struct Traces {
@@ -14,8 +17,13 @@ pub(in crate::console) struct Traces {
     /// Whether a check found what it should.
     pub(in crate::console) check_result: fn(bool) -> &'static str,
     pub(in crate::console) remedy: &'static str,
-    /// Patterns of the sentences of `hub_core` with their translations.
-    pub(in crate::console) sentences: &'static [(&'static str, &'static str)],
+    /// The verdict with its values.
+    pub(in crate::console) explained: fn(&Explanation) -> Markup,
+    pub(in crate::console) finding: fn(&Finding) -> Markup,
+    /// What to do; settings are between backquotes.
+    pub(in crate::console) action: fn(&Remedy) -> String,
+    /// Patterns of the stored reasons, which are English, with their translations.
+    pub(in crate::console) reasons: &'static [(&'static str, &'static str)],
     pub(in crate::console) newer: &'static str,
     pub(in crate::console) steps: &'static str,
     pub(in crate::console) no_steps: &'static str,
@@ -128,7 +136,10 @@ pub(super) static EN: Traces = Traces {
     },
     check_result: |is_ok| if is_ok { "as it should be" } else { "a problem" },
     remedy: "What to do",
-    sentences: &[],
+    explained: |explained| html! { bdi { (explained.sentence()) } },
+    finding: |found| html! { bdi { (found) } },
+    action: ToString::to_string,
+    reasons: &[],
     newer: "There is a newer trace of this message in this channel.",
     steps: "Steps",
     no_steps: "No step is recorded yet.",
@@ -257,7 +268,10 @@ pub(super) static ZH: Traces = Traces {
     },
     check_result: |is_ok| if is_ok { "正常" } else { "有问题" },
     remedy: "解决办法",
-    sentences: super::explanations::ZH,
+    explained: explained::verdict,
+    finding: explained::finding,
+    action: explained::remedy,
+    reasons: super::reasons::ZH,
     newer: "这条消息在这个频道里有更新的追踪。",
     steps: "步骤",
     no_steps: "还没有记录步骤。",
