@@ -292,6 +292,10 @@ mod tests {
     use super::*;
     use crate::egress::EgressConfig;
 
+    fn named(name: &str) -> AppTool {
+        AppTool { name: name.to_owned(), description: String::new(), command: None, parameters: None }
+    }
+
     fn fields(patch: AppPatch) -> Vec<String> {
         let egress = Egress::new(EgressConfig::default()).unwrap();
         match patch.check(&egress) {
@@ -342,12 +346,7 @@ mod tests {
             webhook_url: Some("http://10.0.0.1/".to_owned()),
             events: Some(vec!["message.sticker".to_owned()]),
             scopes: Some(vec!["everything".to_owned()]),
-            tools: Some(vec![AppTool {
-                name: String::new(),
-                description: String::new(),
-                command: None,
-                parameters: None,
-            }]),
+            tools: Some(vec![named("")]),
         };
         let all = [
             "name",
@@ -364,9 +363,10 @@ mod tests {
         assert_eq!(fields(patch), all);
         let many = AppPatch {
             redirect_uris: Some((0..11).map(|n| format!("https://x{n}.example")).collect()),
+            tools: Some((0..=tool::MAX_TOOLS).map(|n| named(&format!("t{n}"))).collect()),
             ..AppPatch::default()
         };
-        assert_eq!(fields(many), ["redirect_uris"]);
+        assert_eq!(fields(many), ["redirect_uris", "tools"]);
         let empty = || Some(String::new());
         let cleared = AppPatch {
             icon_url: empty(),

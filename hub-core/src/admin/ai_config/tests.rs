@@ -91,7 +91,7 @@ async fn every_bad_field_is_named_and_nothing_changes() {
     };
     let error = hub.ai_config().set(&Actor::Operator, bad).await.unwrap_err();
     let fields: Vec<_> = error.details().iter().map(|detail| detail.field.as_ref()).collect();
-    let all = ["base_url", "model", "models", "system_prompt", "max_tokens", "daily_tokens", "api_key"];
+    let all = ["base_url", "model", "models[0]", "system_prompt", "max_tokens", "daily_tokens", "api_key"];
     assert_eq!(fields, all);
     for base_url in ["", "https://a.example/v1?key=1", "ftp://a.example", "https://u:p@a.example/"] {
         let bad = AiConfigUpdate { base_url: base_url.to_owned(), ..AiConfigUpdate::default() };

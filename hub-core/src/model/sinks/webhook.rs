@@ -390,9 +390,13 @@ mod tests {
         ];
         assert_eq!(problems(json, None), fields);
         assert_eq!(problems("{}", None), ["url"]);
-        for schedule in ["[0]", "[604801]", &format!("[{}1]", "1,".repeat(20))] {
+        for (schedule, field) in [
+            ("[0]", "retry.schedule_s[0]"),
+            ("[1,604801]", "retry.schedule_s[1]"),
+            (&*format!("[{}1]", "1,".repeat(20)), "retry.schedule_s"),
+        ] {
             let json = format!(r#"{{"enabled":false,"retry":{{"schedule_s":{schedule}}}}}"#);
-            assert_eq!(problems(&json, None), ["retry.schedule_s"]);
+            assert_eq!(problems(&json, None), [field]);
         }
         for unknown in [r#"{"secret":"x"}"#, r#"{"auth":{"key":"x"}}"#, r#"{"auth":{"method":"basic"}}"#] {
             assert!(serde_json::from_str::<WebhookUpdate>(unknown).is_err(), "{unknown}");
