@@ -16,7 +16,6 @@ impl Violations {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// One more.
     pub(crate) fn add(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }

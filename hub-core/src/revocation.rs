@@ -20,7 +20,6 @@ pub use crate::model::revocation::{Revocation, Revoked};
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Time span before the last read that is read again: a transaction may commit a while after its timestamp.
 const WINDOW: Duration = Duration::from_secs(30);
-/// Retention of rows.
 pub(crate) const RETENTION: Duration = Duration::from_secs(10 * 60);
 
 /// Starts to report revocations of other nodes and processes.

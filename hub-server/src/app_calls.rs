@@ -57,7 +57,6 @@ impl CallNote {
         Some(note)
     }
 
-    /// Sets the caller.
     pub(crate) fn is_of(&self, installation: InstallationId) {
         self.known().installation = Some(installation);
     }

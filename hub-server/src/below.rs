@@ -10,7 +10,6 @@ use poem::{
 /// Attributes of pages that contain addresses.
 const ATTRIBUTES: [&str; 4] = ["href", "src", "action", "formaction"];
 
-/// The layer.
 pub(crate) struct Below<E> {
     inner: E,
     /// Empty, or the path without the `/` at its end.

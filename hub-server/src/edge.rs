@@ -41,7 +41,6 @@ const CLIENT_DISCONNECTED: u16 = 499;
 /// Pages outside the console.
 const PAGES: [&str; 4] = [login_page::SIGN_IN, "/login/reset", "/docs", "/oauth/complete"];
 
-/// The layer.
 pub(crate) struct Edge<E> {
     inner: E,
     hub: Hub,

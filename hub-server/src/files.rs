@@ -30,7 +30,6 @@ const POLICY: &str = "default-src 'none'; sandbox";
 /// The bytes of a link never change.
 const CACHING: &str = "private, max-age=3600, immutable";
 
-/// Adds both paths.
 pub(crate) fn routes(routes: Route) -> Route {
     routes.at("/api/media/:id", get(read_file)).at("/api/uploads/:id", put(upload_file))
 }
@@ -112,7 +111,6 @@ async fn upload_file(
     Ok(Json(json!({ "success": true, "data": { "upload_id": upload_id } })).into_response())
 }
 
-/// An incomplete body.
 fn unread(error: &std::io::Error) -> Error {
     if crate::envelope::is_over_cap(error) {
         return Error::new(ErrorCode::PayloadTooLarge, "the body exceeds its limit");
@@ -166,7 +164,6 @@ fn disposition(name: &str) -> String {
 enum Ranged {
     /// Everything: no range, or none that is understood.
     Whole,
-    /// One part.
     Part(Range<u64>),
     /// No byte that exists.
     Outside,

@@ -204,7 +204,6 @@ impl RateLimits {
 struct RefillClock {
     machine: DefaultClock,
     started: <DefaultClock as governor::clock::Clock>::Instant,
-    /// The hub's clock.
     hub: Clock,
 }
 

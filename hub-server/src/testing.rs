@@ -52,7 +52,6 @@ pub(crate) struct Caller<'a> {
     pub(crate) headers: Vec<(String, String)>,
 }
 
-/// What came back.
 pub(crate) struct Reply {
     pub(crate) response: poem::Response,
     pub(crate) bytes: Vec<u8>,

@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-/// The webhook section.
 pub(crate) fn webhooks() -> Value {
     json!({ "message": { "post": {
         "operationId": "receiveMessage",

@@ -1,27 +1,16 @@
-//! The language of comments, messages and documents: no reference to a document that is not in the repository, and none
-//! of the phrases that readers stumble over.
+//! The language of comments and documents: no reference to a document that is not in the repository, and doc comments
+//! that say what an item does.
 
 use std::path::{Path, PathBuf};
 
 use super::{links::has_anchor, workspace};
 
-/// Phrases with a plain equivalent: in prose, and in the names of tests, which are sentences.
-const AVOIDED: [(&str, &str); 14] = [
-    ("anew", "again; re-create, reconnect"),
-    ("becomes of", "outcome, result, state"),
-    ("became of", "outcome, result, state"),
-    ("beside", "next to, in addition to, together with"),
-    ("for good", "permanently"),
-    ("is told", "is notified; log, return, report"),
-    ("are told", "are notified; log, return, report"),
-    ("was told", "was notified; log, return, report"),
-    ("be told", "be notified; log, return, report"),
-    ("nobody", "no one, or the person that is meant"),
-    ("opens nothing", "is rejected, is revoked"),
-    ("somebody", "the caller, the user, another user, someone"),
-    ("stands", "is; status, state; represents"),
-    ("whoever", "the caller, the user that, anyone who"),
-];
+/// Words with which a doc comment begins that restates a question instead of saying what the item does.
+const QUESTIONS: [&str; 9] = ["What", "Where", "Who", "Whom", "Whose", "Which", "When", "Why", "How"];
+/// The share of doc comments that may begin with one: libraries with good documentation have 1 to 3.5 %.
+const MAX_QUESTIONS: f64 = 0.03;
+/// A doc comment of so many words repeats the name of its item.
+const FEW_WORDS: usize = 3;
 
 /// Names of documents of which only those in the repository may be cited.
 const DOCUMENTS: [&str; 5] = ["contract", "dialects", "ilink", "reliability", "ux"];
@@ -84,13 +73,6 @@ pub fn prose(code: &str) -> String {
     out
 }
 
-/// The names of functions that are sentences, one per line.
-fn sentences(code: &str) -> String {
-    let names = code.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<']).next());
-    let sentences = names.filter(|name| name.matches('_').count() > 2);
-    sentences.flat_map(|name| ["\n".to_owned(), name.replace('_', " ")]).collect()
-}
-
 fn string_len(text: &str) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -117,33 +99,50 @@ fn char_len(text: &str) -> usize {
     }
 }
 
-/// Whether the phrase is in the text as whole words.
-fn says(text: &str, phrase: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    text.match_indices(phrase)
-        .any(|(at, _)| !text[..at].ends_with(is_word) && !text[at + phrase.len()..].starts_with(is_word))
+/// The doc comments of Rust code: the first line of each, its number of lines, and the line of code that follows.
+fn doc_comments(code: &str) -> Vec<(&str, usize, &str)> {
+    let text = |line: &str| line.trim_start().starts_with("///") || line.trim_start().starts_with("//!");
+    let lines: Vec<&str> = code.lines().collect();
+    let blocks = lines.chunk_by(|a, b| text(a) == text(b));
+    let mut comments: Vec<(&str, usize, &str)> = Vec::new();
+    for block in blocks {
+        if text(block[0]) {
+            let first = block[0].trim_start().trim_start_matches(['/', '!']).trim();
+            comments.push((first, block.len(), ""));
+        } else if let Some((.., item)) = comments.last_mut().filter(|(.., item)| item.is_empty()) {
+            let is_code = |line: &&&str| !line.trim_start().starts_with("#[");
+            *item = block.iter().find(is_code).copied().unwrap_or_default();
+        }
+    }
+    comments
+}
+
+/// Whether a line of code begins an item that other crates do not see, as far as the line says it.
+fn is_private(item: &str) -> bool {
+    let items = ["fn ", "async fn ", "const ", "static ", "struct ", "enum ", "trait ", "type "];
+    item.trim_start().starts_with("pub(") || items.iter().any(|start| item.starts_with(start))
 }
 
 #[test]
-fn text_avoids_phrases_that_have_a_plain_equivalent() {
-    let mut found = Vec::new();
-    // The checksum of a migration covers its comments.
-    let is_migration = |path: &Path| path.extension().is_some_and(|kind| kind == "sql");
-    for (path, text) in files().into_iter().filter(|(path, _)| !is_migration(path)) {
-        let text = if path.extension().is_some_and(|kind| kind == "rs") {
-            prose(&text) + &sentences(&text)
-        } else {
-            text
-        };
-        for (number, line) in text.to_lowercase().lines().enumerate() {
-            for (phrase, instead) in AVOIDED {
-                if says(line, phrase) {
-                    found.push(format!("{}:{}: {phrase}: {instead}: {line}", path.display(), number + 1));
-                }
+fn doc_comments_say_what_items_do() {
+    let (mut all, mut questions, mut short) = (0_u32, 0_u32, Vec::new());
+    for (path, code) in files().into_iter().filter(|(path, _)| path.starts_with("hub-core") && is_rust(path))
+    {
+        for (first, lines, item) in doc_comments(&code) {
+            all += 1;
+            questions += u32::from(first.split(' ').next().is_some_and(|word| QUESTIONS.contains(&word)));
+            if lines == 1 && first.split_whitespace().count() <= FEW_WORDS && is_private(item) {
+                short.push(format!("{}: {first}", path.display()));
             }
         }
     }
-    assert!(found.is_empty(), "{} phrases:\n{}", found.len(), found.join("\n"));
+    let share = f64::from(questions) / f64::from(all);
+    assert!(share <= MAX_QUESTIONS, "{questions} of {all} doc comments begin with one of {QUESTIONS:?}");
+    assert!(short.is_empty(), "a private item needs no doc comment that says nothing:\n{}", short.join("\n"));
+}
+
+fn is_rust(path: &Path) -> bool {
+    path.extension().is_some_and(|kind| kind == "rs")
 }
 
 /// The citations in a line: paths of documents with an anchor if there is one, and references by section or number.
@@ -205,7 +204,7 @@ fn citations_name_documents_of_the_repository() {
 }
 
 #[test]
-fn citations_and_phrases_are_found() {
+fn citations_and_doc_comments_are_found() {
     let citation = |line: &str| citations(line).join(" ");
     assert_eq!(citation("see `docs/ilink.md#cursor`."), "docs/ilink.md#cursor");
     assert_eq!(citation("the rule of contract §5, and Reliability B5"), "contract § reliability ");
@@ -219,8 +218,8 @@ fn citations_and_phrases_are_found() {
         prose(code).split_whitespace().collect::<Vec<_>>(),
         ["//", "told", "r#\"so", "anew\"#", "\"for", "\\\"", "good\""]
     );
-    assert_eq!(sentences("fn one_two() {}\nasync fn nobody_is_told_anew() {"), "\nnobody is told anew");
-    assert!(
-        says("it stands there", "stands") && !says("it understands", "stands") && !says("besides", "beside")
-    );
+    let code = "//! What.\n\n/// Its id.\n#[row]\npub(crate) id: Id,\n/// Two\n/// lines.\npub fn f() {}\n";
+    let found = [("What.", 1, ""), ("Its id.", 1, "pub(crate) id: Id,"), ("Two", 2, "pub fn f() {}")];
+    assert_eq!(doc_comments(code), found);
+    assert!(is_private("    pub(crate) id: Id,") && is_private("fn f() {}") && !is_private("    fn f();"));
 }

@@ -10,7 +10,6 @@ pub struct Ends(pub &'static [(u8, &'static str)]);
 
 impl CommandExt for Ends {}
 
-/// Commands for administrators.
 const ADMIN: [&str; 4] = ["users", "stats", "audit", "ai-config"];
 /// Arguments that name an object, and its kind.
 const OBJECTS: [(&str, &str); 14] = [

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use clap::{Command, builder::StyledStr};
 
-/// Every command, once.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Everyday", &["demo", "send", "tail", "listen", "replay", "traces", "signature"]),
     ("Manage", &["bots", "channels", "apps", "sim", "events"]),

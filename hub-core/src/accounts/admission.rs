@@ -18,7 +18,6 @@ pub(super) enum Admission {
     Open,
     /// The setup token of a hub without admin.
     Setup(TokenHash),
-    /// An invitation.
     Invite(TokenHash),
 }
 

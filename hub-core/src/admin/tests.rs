@@ -47,7 +47,6 @@ impl Fixture {
         self.hub.accounts().authenticate_session(signed_in.token.expose()).await.unwrap()
     }
 
-    /// A signed-in user.
     async fn user(&self, username: &str) -> (Actor, UserId) {
         let signed_in = self.register(username).await;
         (self.actor(&signed_in).await, signed_in.me.user.id)

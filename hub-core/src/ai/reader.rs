@@ -39,10 +39,8 @@ pub(super) struct AnswerReader {
 /// The form of a response.
 #[derive(Debug, Default)]
 enum Form {
-    /// Too little came.
     #[default]
     Unknown,
-    /// Server-sent events.
     Events(Events),
     /// One JSON text, or several after each other.
     Json,

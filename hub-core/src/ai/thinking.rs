@@ -1,6 +1,5 @@
 //! Removes what a model thought aloud from its answer.
 
-/// Marks around thoughts.
 const MARKS: [(&str, &str); 11] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),

@@ -80,7 +80,6 @@ pub fn route<'a, 't>(
     apps().filter(|app| app.wants(kind)).map(|app| (app, AppInput::Message(text))).collect()
 }
 
-/// `/name rest`.
 fn command(text: &str) -> Option<(String, &str)> {
     let rest = text.strip_prefix(['/', '／'])?;
     let (name, rest) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));

@@ -28,7 +28,6 @@ const MANIFEST: &str = "manifest.json";
 /// Longest manifest: two million files.
 const MAX_MANIFEST: u64 = 256 << 20;
 
-/// Names of members.
 pub(super) const DATABASE: &str = "hub.db";
 pub(super) const KEY: &str = "secret.key";
 pub(super) const NEXT_KEY: &str = "secret.key.new";
@@ -95,7 +94,6 @@ impl Manifest {
     }
 }
 
-/// Hashes what passes.
 struct Hashing<T> {
     inner: T,
     hash: Sha256,

@@ -24,7 +24,6 @@ const MAX_REDIRECTS: usize = 5;
 /// A file as its server names it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fetched {
-    /// May be empty.
     pub(super) file_name: String,
     /// `None` when the server knows nothing better than that it is a file.
     pub(super) content_type: Option<String>,

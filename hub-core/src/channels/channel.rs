@@ -299,7 +299,6 @@ impl ChannelPatch {
     }
 }
 
-/// What callers see.
 pub(super) fn show(
     record: ChannelRecord,
     (stats, health): (ChannelStats, ChannelHealth),

@@ -50,7 +50,6 @@ const CLAIM_DURATION: Duration = Duration::from_secs(60);
 /// Bytes of a response that are read; a response may contain a file.
 const MAX_ANSWER: usize = 1024 * 1024;
 
-/// Starts the delivery.
 pub(super) fn start(ctx: &Context, tasks: &Tasks) {
     let (ctx, own) = (ctx.clone(), tasks.clone());
     tasks.supervise("app events", ctx.clock.clone(), move || work(ctx.clone(), own.clone()));

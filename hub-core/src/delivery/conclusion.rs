@@ -42,7 +42,6 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 /// State of a delivery after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum After {
-    /// It is over.
     Over(DeliveryState),
     /// It waits at the head of its lane.
     Hold {

@@ -53,7 +53,6 @@ const MAX_FOUND: u32 = 500;
 /// removed.
 const MAX_REMEMBERED: usize = 4_096;
 
-/// One bot's sending.
 #[derive(Debug)]
 pub(super) struct Outbox {
     ctx: WorkContext,

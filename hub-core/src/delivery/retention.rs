@@ -13,7 +13,6 @@ const PIECE: u32 = 500;
 /// Days for which the usage of models is kept.
 const USAGE_DAYS: i64 = 400;
 
-/// Starts forgetting.
 pub(super) fn start(ctx: &Context, tasks: &Tasks) {
     let (ctx, own) = (ctx.clone(), tasks.clone());
     tasks.supervise("retention", ctx.clock.clone(), move || retain(ctx.clone(), own.clone()));

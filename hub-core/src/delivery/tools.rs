@@ -70,7 +70,6 @@ impl AppTools {
         Ok(done.map(|attempt| attempt.response_body).filter(|body| body.len() < MAX_LOGGED_BODY))
     }
 
-    /// Asks the app.
     async fn ask(&self, question: &Question) -> Result<Receipt, Refusal> {
         let mut note = Note::begin(&self.ctx, &question.event);
         let call = call_of(&self.ctx, &question.due, CALL_TIMEOUT)?;

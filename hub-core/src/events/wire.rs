@@ -25,7 +25,6 @@ impl Batch {
         self.0.push_str(&serde_json::to_string(&event).unwrap_or_else(|_| "null".to_owned()));
     }
 
-    /// The word.
     pub(crate) fn finish(self) -> String {
         format!("{PREFIX}{}]", self.0)
     }

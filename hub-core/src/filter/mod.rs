@@ -150,7 +150,6 @@ pub struct CompiledFilter(Arc<Compiled>);
 
 struct Compiled {
     user_ids: Vec<String>,
-    /// Folded.
     keywords: Vec<String>,
     kinds: Vec<MessageKind>,
     mode: Match,

@@ -26,7 +26,6 @@ const TOUCH_INTERVAL: Duration = Duration::from_secs(60);
 pub struct Program {
     /// Actor of its requests.
     pub(super) client: ChannelActor,
-    /// Its id.
     pub(super) id: IlinkClientId,
     /// Number in the channel's log up to which it acknowledged.
     pub(super) acked: i64,

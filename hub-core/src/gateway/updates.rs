@@ -38,7 +38,6 @@ const BATCH_CHARS: i64 = 256 * 1024;
 
 /// Messages that a poll found in the log.
 struct Page {
-    /// Messages of people.
     messages: Vec<Value>,
     /// Their ids, without those that were given to the program before.
     new: Vec<MessageId>,

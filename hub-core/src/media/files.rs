@@ -100,7 +100,6 @@ impl<S> Context<S> {
 }
 
 impl Context {
-    /// Files, for nouns.
     pub(crate) fn files(&self) -> Files<'_> {
         self.files_in(&self.store)
     }

@@ -228,7 +228,6 @@ impl Writing {
         self.parts.finish().await.map_err(refused).map(drop)
     }
 
-    /// Gives up.
     pub(crate) async fn abort(self) {
         if let Err(error) = self.parts.abort().await {
             tracing::debug!(%error, "an interrupted upload was not removed from the media store");

@@ -5,9 +5,7 @@ use crate::id::{MessageId, TraceId};
 /// A message or a trace that a search names by its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Named {
-    /// A message.
     Message(MessageId),
-    /// A trace.
     Trace(TraceId),
 }
 

@@ -33,7 +33,6 @@ pub(crate) fn parsed(stored: &str, text: &str) -> Result<Vec<MessageItem>> {
 }
 
 impl MessageItem {
-    /// A text.
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Self {
             kind: MessageKind::Text,

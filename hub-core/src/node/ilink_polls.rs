@@ -21,7 +21,6 @@ pub struct IlinkPolls(Arc<Mutex<HashMap<IlinkClientId, Held>>>);
 /// The polls of one client.
 #[derive(Debug, Default)]
 struct Held {
-    /// The oldest first.
     polls: VecDeque<(u64, CancellationToken)>,
     newest: u64,
 }

@@ -87,7 +87,6 @@ impl Seats {
         self.0.work.notified().await;
     }
 
-    /// Every open socket.
     pub(crate) fn sockets(&self) -> Vec<OpenSocket> {
         self.open().values().flat_map(|open| open.sockets.iter().copied()).collect()
     }

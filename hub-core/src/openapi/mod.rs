@@ -311,7 +311,6 @@ pub fn write_all(object: &mut Map<String, Value>, record: &impl ToJSON) {
     }
 }
 
-/// Any JSON.
 pub(crate) type Any = poem_openapi::types::Any<Value>;
 
 pub(crate) fn one_any(value: &Value) -> Any {

@@ -63,13 +63,11 @@ pub(super) fn is_exact(entry: &str) -> bool {
 /// What an entry says about a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cover {
-    /// Another host.
     OtherHost,
     /// The host, at another port.
     OtherPort,
     /// The host, which is to be reached by https.
     NeedsTls,
-    /// All of it.
     Covers,
 }
 

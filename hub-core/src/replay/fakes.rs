@@ -20,7 +20,6 @@ const ID_FIELDS: [&str; 8] =
 const NAME_FIELDS: [&str; 5] = ["user_name", "nickname", "nick_name", "display_name", "remark"];
 /// Fields and headers with numbers that are no person's.
 const PLAIN_FIELDS: [&str; 2] = ["webhook-timestamp", "network_id"];
-/// Obviously fictitious names.
 const NAMES: [&str; 8] = ["Robin", "Sasha", "Kim", "Noa", "Jules", "Charlie", "Sam", "Alex"];
 /// With as many digits in a row, separators aside, it may be a telephone number, or another number of a person.
 const MIN_DIGITS: usize = 7;

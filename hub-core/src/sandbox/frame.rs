@@ -52,7 +52,6 @@ pub(super) enum ToWorker<'a> {
     Names {
         /// Number under which the search counts as a run.
         id: u64,
-        /// The source.
         source: Cow<'a, str>,
     },
     /// The answer to a fetch.

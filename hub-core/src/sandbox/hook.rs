@@ -33,7 +33,6 @@ pub const MAX_FETCH_BODY: usize = 256 * 1024;
 pub const MAX_DEPTH: usize = 64;
 /// Longest name that [`Sandbox::unknown_names`](super::Sandbox::unknown_names) finds, in bytes, and how many it finds.
 pub(super) const MAX_NAME: usize = 64;
-/// See [`MAX_NAME`].
 pub(super) const MAX_NAMES: usize = 64;
 /// Longest text of an error or its stack, in bytes.
 pub const MAX_ERROR_TEXT: usize = 2 * 1024;

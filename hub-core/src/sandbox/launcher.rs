@@ -35,7 +35,6 @@ pub enum Confinement {
     Refused,
 }
 
-/// Starts workers.
 #[derive(Debug)]
 pub(super) struct Launcher {
     program: WorkerProgram,
@@ -78,7 +77,6 @@ impl Launcher {
         if confinement == Confinement::Refused { Err(SandboxFault::Unfiltered) } else { Ok(worker) }
     }
 
-    /// Logs what changed.
     fn note(&self, now: Confinement) {
         let mut known = self.confinement.lock().unwrap_or_else(PoisonError::into_inner);
         let before = std::mem::replace(&mut *known, now);

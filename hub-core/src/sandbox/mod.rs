@@ -291,7 +291,6 @@ impl Sandbox {
 enum Task {
     Run(Arc<HookInput>),
     Compile,
-    /// Find undeclared names.
     Names,
 }
 

@@ -53,7 +53,6 @@ impl Run {
 }
 
 impl Watchdog {
-    /// Starts the thread.
     pub(super) fn start(pipe: Pipe) -> io::Result<Self> {
         let shared =
             Arc::new(Shared { watch: Stopwatch::start(), state: Mutex::default(), changed: Condvar::new() });

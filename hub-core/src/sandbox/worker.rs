@@ -205,7 +205,6 @@ impl Runs<'_> {
 struct Link {
     input: BufReader<File>,
     output: Pipe,
-    /// The current run.
     id: u64,
 }
 

@@ -58,9 +58,7 @@ pub enum Method {
 #[derive(Debug, Clone)]
 pub struct SigningSecret {
     secret: Secret,
-    /// For `X-Signature`.
     whole: Hmac<Sha256>,
-    /// For `webhook-signature`.
     standard: Hmac<Sha256>,
 }
 
@@ -83,7 +81,6 @@ impl SigningSecret {
         &self.secret
     }
 
-    /// `v1,<base64>` over `id.timestamp.body`.
     fn standard_signature(&self, id: &str, timestamp: &str, body: &[u8]) -> String {
         let parts = [id.as_bytes(), b".", timestamp.as_bytes(), b".", body];
         [VERSION_PREFIX, &BASE64.encode(&digest(self.standard.clone(), &parts))].concat()

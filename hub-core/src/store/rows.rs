@@ -109,10 +109,8 @@ pub(super) trait Values<'v> {
     }
     /// An integer, or NULL.
     fn number(&mut self, value: Option<i64>);
-    /// Bytes.
     fn bytes(&mut self, value: &'v [u8]);
 
-    /// The next value.
     fn push(&mut self, value: impl Into<Value<'v>>)
     where
         Self: Sized,

@@ -277,7 +277,6 @@ row!(NewTrace, |row| {
 
 /// SQLite's expressions for the greater of two numbers and for steps with later ones.
 pub(super) const SQLITE: [&str; 2] = ["MAX", "CAST(traces.packed_steps || x.steps AS BLOB)"];
-/// Those of PostgreSQL.
 pub(super) const POSTGRES: [&str; 2] = ["GREATEST", "traces.packed_steps || x.steps"];
 
 /// Appends to traces, out of these rows. `worst` is only written while another delivery is open: a trace of one never needs it.

@@ -87,7 +87,6 @@ const ICON: &str = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'>
 <circle cx='8' cy='16' r='4' fill='#fff'/><circle cx='24' cy='16' r='4' fill='#fff'/>\
 <circle cx='16' cy='16' r='5' fill='#fff'/></svg>";
 
-/// `/favicon.ico` and `/favicon.svg`.
 #[handler]
 pub(crate) fn icon() -> Response {
     ICON.with_content_type("image/svg+xml")

@@ -13,7 +13,6 @@ use super::{
 };
 use crate::envelope::ApiError;
 
-/// Its path.
 pub(super) const PATH: &str = "/console/find";
 
 /// Longest text to look for, in characters.

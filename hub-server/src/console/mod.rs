@@ -41,7 +41,6 @@ mod tests;
 /// Address of the first page.
 pub(crate) const HOME: &str = "/console";
 
-/// All pages.
 static PAGES: &[&Page] = &[
     &home::PAGE,
     &playground::PAGE,

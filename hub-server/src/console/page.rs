@@ -106,12 +106,14 @@ pub(super) struct Ask {
 
 /// Response of a handler.
 pub(super) enum Answer {
-    /// A page.
     Page(Content),
     /// Redirect to another page.
     Goto(String),
     /// Redirect that also sets cookies.
-    Leave { to: String, cookies: Vec<String> },
+    Leave {
+        to: String,
+        cookies: Vec<String>,
+    },
 }
 
 /// Content of a page, inside the layout.
@@ -125,7 +127,6 @@ pub(super) struct Content {
 }
 
 impl Answer {
-    /// An ordinary page.
     pub(super) fn page(title: impl Into<String>, above: Vec<(String, String)>, main: Markup) -> Self {
         Self::Page(Content { title: title.into(), above, main, is_secret: false })
     }

@@ -31,7 +31,6 @@ impl User {
 }
 
 impl ChannelClient {
-    /// As [`User::while_valid`].
     pub(crate) async fn while_valid<T>(
         &self,
         hub: &Hub,

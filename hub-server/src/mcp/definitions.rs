@@ -6,11 +6,9 @@ use std::sync::{Arc, LazyLock};
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
-/// Sends a message.
 pub(super) const SEND_MESSAGE: &str = "send_message";
 /// Lists the contacts of the bot.
 pub(super) const LIST_CONTACTS: &str = "list_contacts";
-/// Shows the bot.
 pub(super) const GET_BOT_INFO: &str = "get_bot_info";
 
 /// Instructions that a client may give its model.
@@ -18,7 +16,6 @@ pub(super) const INSTRUCTIONS: &str = "These tools act for one chat bot. People 
     the network permits replies only for a limited time after a person's last message: WINDOW_CLOSED says that the person \
     has to write first.";
 
-/// All of them.
 pub(super) static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
     let look = || ToolAnnotations::new().read_only(true).open_world(false);
     vec![

@@ -35,7 +35,6 @@ pub(super) struct Caller {
     pub client_gone: ClientGone,
 }
 
-/// The tools.
 #[derive(Debug, Clone)]
 pub(super) struct BotTools {
     pub hub: Hub,

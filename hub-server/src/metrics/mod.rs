@@ -87,7 +87,6 @@ impl Metrics {
         self.0.panics.inc();
     }
 
-    /// The whole page.
     pub(crate) fn page(&self, hub: &Hub) -> Result<String, std::fmt::Error> {
         let mut page = String::with_capacity(16 * 1024);
         text::encode_registry(&mut page, &self.0.registry)?;

@@ -20,7 +20,6 @@ struct Operation {
     own: Vec<Id>,
 }
 
-/// A required parameter.
 #[derive(Clone)]
 struct Need {
     place: Place,
@@ -51,7 +50,6 @@ impl Id {
     }
 }
 
-/// `channelId` becomes `channel_id`.
 fn snake(name: &str) -> String {
     name.chars().fold(String::new(), |mut text, letter| {
         if letter.is_ascii_uppercase() {

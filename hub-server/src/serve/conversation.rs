@@ -33,7 +33,6 @@ const MAX_DISCARD: usize = 1024 * 1024;
 /// Delay before the store is queried again.
 pub(crate) const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// The hub restarts.
 pub(crate) const RESTART: u16 = 1001;
 /// The credential was revoked.
 pub(crate) const REVOKED: u16 = 4401;

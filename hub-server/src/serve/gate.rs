@@ -40,7 +40,6 @@ impl Gate {
         Arc::new(Self { open: Mutex::default() })
     }
 
-    /// Connections now open.
     pub(super) fn count(&self) -> usize {
         self.open().all
     }

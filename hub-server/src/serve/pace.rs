@@ -63,7 +63,6 @@ impl Pace {
         Self { limits, clock: clock.clone(), timer: None, elapsed: Duration::ZERO, portions: 0, bytes: 0 }
     }
 
-    /// Adds transferred bytes.
     pub(super) fn add(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes as u64);
     }

@@ -21,7 +21,6 @@ pub(crate) enum Refusal {
     TargetTooLong,
     /// The head exceeds its limit, or has too many fields.
     HeadTooLarge,
-    /// TRACE and CONNECT.
     Method,
     /// The handler's task ended without a response.
     Lost,
@@ -73,7 +72,6 @@ impl Refusal {
         }
     }
 
-    /// The response.
     pub(crate) fn answer(self, request_id: &str) -> Response {
         let (status, code, message) = self.parts();
         let mut response = ApiError::new(code, message).render(request_id);

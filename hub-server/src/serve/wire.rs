@@ -44,7 +44,6 @@ enum Phase {
 #[derive(Debug, Clone, Copy)]
 enum Then {
     Body(Framing),
-    /// Nothing that counts.
     Nothing,
 }
 
@@ -54,7 +53,6 @@ enum Waiting {
     Idle,
 }
 
-/// One connection's stream.
 pub(super) struct Wire {
     stream: TcpStream,
     talk: Arc<Talk>,

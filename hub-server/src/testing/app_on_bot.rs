@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::{App, Caller};
 
-/// Ada's bot.
 pub(crate) const BOT: BotId = BotId::from_u128(1);
 
 /// A hub with the simulated network.

@@ -22,7 +22,6 @@ pub struct Loopback {
     tasks: Tasks,
 }
 
-/// The expected state.
 struct Expected {
     path: String,
     state: String,

@@ -43,7 +43,6 @@ pub async fn run(args: BotsBindArgs, cx: &Context) -> Result<(), Failure> {
 
 struct Flow<'a> {
     client: &'a Client,
-    /// `bind_id`, `qr_text`, `expires_at`.
     started: Value,
     args: &'a BotsBindArgs,
     printer: &'a Printer,

@@ -24,7 +24,6 @@ pub struct View<'p> {
     inverted: bool,
     /// Lines of the drawing that is at the terminal, with the link.
     drawn: usize,
-    /// Lines below it.
     below: usize,
     codes: u32,
 }

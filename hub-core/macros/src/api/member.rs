@@ -337,7 +337,6 @@ impl Computed {
     }
 }
 
-/// `Type, function`.
 fn converted(input: ParseStream<'_>) -> syn::Result<(Type, Expr)> {
     let ty = input.parse()?;
     input.parse::<Token![,]>()?;

@@ -28,7 +28,6 @@ pub(super) const ANNOUNCEMENT_LIFETIME: Duration = Duration::from_secs(30);
 /// Apps of one query.
 const MAX_PER_QUERY: usize = 500;
 
-/// Starts watching.
 pub(crate) fn start(ctx: &Context, tasks: &Tasks) {
     let (ctx, own) = (ctx.clone(), tasks.clone());
     tasks.supervise("sockets of apps", ctx.clock.clone(), move || watch(ctx.clone(), own.clone()));

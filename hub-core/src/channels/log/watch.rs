@@ -27,7 +27,6 @@ const ANNOUNCEMENT_LIFETIME: Duration = Duration::from_secs(30);
 /// Channels of one query.
 const MAX_PER_QUERY: usize = 500;
 
-/// Starts watching.
 pub(crate) fn start(ctx: &Context, node: NodeId, tasks: &Tasks) {
     let watch = Watch { ctx: ctx.clone(), live: ctx.node.live.clone(), node, tasks: tasks.clone() };
     tasks.supervise("channel listeners", ctx.clock.clone(), move || watch.clone().run());

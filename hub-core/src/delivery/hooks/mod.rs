@@ -36,7 +36,6 @@ use runner::{Due, Runner};
 enum Failed {
     /// Failure of the plugin: kind and message.
     Plugin(&'static str, String),
-    /// The sandbox's.
     Sandbox(SandboxFault),
 }
 

@@ -32,17 +32,13 @@ pub(super) struct Runner<'a> {
     pub(super) redactor: Redactor,
     /// URL of the request unless a plugin changes it.
     configured: Option<Url>,
-    /// `ctx.msg`.
     pub(super) message: Box<RawValue>,
 }
 
 /// Whether a plugin is run for a message.
 pub(super) enum Due<'p> {
-    /// It is.
     Runs {
-        /// Its source.
         source: &'p Source,
-        /// Its metadata.
         manifest: &'p Arc<Manifest>,
     },
     /// It is bypassed, for this reason.

@@ -106,7 +106,6 @@ struct Lane<J> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LaneState {
-    /// Queued in `ready`.
     Ready,
     /// Its head is in flight, or answered and not stored yet.
     Busy,

@@ -79,7 +79,6 @@ struct Node {
     starts_at: Option<Instant>,
 }
 
-/// One run.
 struct Run<'d> {
     world: Shared,
     endpoints: &'d Endpoints,

@@ -319,7 +319,6 @@ impl Item {
         self.state.is_none()
     }
 
-    /// `is_unexplained!` of `store::sending`.
     fn is_unexplained(&self) -> bool {
         let OpenItem { last_error, state, due_at, .. } = &self.open;
         last_error.is_none() || *state == ItemState::Sending || *due_at > self.updated_at

@@ -199,7 +199,6 @@ impl Inner {
         Ok(())
     }
 
-    /// A person writes.
     async fn say(&self, fixture: &Fixture, event: NewEvent) -> Result<Value> {
         let bot = self.hub.bots().get(&Actor::Operator, fixture.bot_id).await?;
         let (sender, message) = event.into_message(&bot.wx_id)?;

@@ -22,7 +22,6 @@ pub const DEFAULT_AUTH_HEADER: &str = "X-Custom-Auth";
 
 const MAX_TIMEOUT_MS: u32 = 30_000;
 pub(crate) const MAX_RETRIES: usize = 20;
-/// A week.
 pub(crate) const MAX_WAIT_S: u32 = 604_800;
 const MAX_CONCURRENCY: u32 = 64;
 const MAX_RATE: u32 = 1000;

@@ -45,7 +45,6 @@ impl Key {
         }
     }
 
-    /// 32 hex digits.
     pub(crate) fn hex(self) -> String {
         HEXLOWER.encode(&self.0)
     }

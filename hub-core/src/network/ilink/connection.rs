@@ -34,11 +34,9 @@ use crate::{
 const SILENT_POLLS: u32 = 3;
 /// Gateway time-outs in a row that are taken for empty polls.
 const GATEWAY_TIMEOUTS: u32 = 2;
-/// `status` of `sendtyping`.
 const TYPING: i64 = 1;
 const NOT_TYPING: i64 = 2;
 
-/// One account's connection.
 pub(super) struct IlinkConnection {
     transport: Transport,
     hosts: Arc<Hosts>,

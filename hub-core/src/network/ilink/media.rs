@@ -41,7 +41,6 @@ struct Reference {
     kind: String,
     param: String,
     full_url: String,
-    /// Hex, of images.
     aeskey: String,
     aes_key: String,
     md5: String,

@@ -42,7 +42,6 @@ impl Tickets {
         entries.get(user).filter(|entry| now < entry.until).map(|entry| entry.ticket.clone())
     }
 
-    /// Remembers a response.
     pub(super) fn insert(&self, user: &str, ticket: Ticket, now: Timestamp) {
         let until = now + if ticket == Ticket::Denied { DENIAL_LIFE } else { LIFE };
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);

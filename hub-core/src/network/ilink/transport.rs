@@ -96,7 +96,6 @@ impl Transport {
         json!({ "channel_version": self.config.client_version, "bot_agent": self.config.bot_agent })
     }
 
-    /// Forgets pooled connections.
     pub(super) fn reset(&self) {
         let fresh = self.egress().fresh();
         *self.egress.lock().unwrap_or_else(PoisonError::into_inner) = fresh;

@@ -36,13 +36,11 @@ pub(crate) trait Backend: Sync {
     async fn notify(&self, caller: Self::Caller, started: bool) -> Answer;
     /// Waits for messages after a cursor, which is empty at first.
     async fn get_updates(&self, caller: Self::Caller, cursor: &str) -> Answer;
-    /// Sends a message.
     async fn send_message(&self, caller: Self::Caller, send: SendRequest<'_>) -> Answer;
     /// Returns the ticket for typing indicators.
     async fn get_config(&self, caller: Self::Caller, user_id: &str) -> Answer;
     /// Shows or removes the typing indicator.
     async fn send_typing(&self, caller: Self::Caller, user_id: &str, ticket: &str, on: bool) -> Answer;
-    /// Permits an upload.
     async fn get_upload_url(&self, caller: Self::Caller, call: &Call, upload: UploadRequest) -> Answer;
     /// Takes the ciphertext of a file.
     async fn cdn_upload(&self, call: &Call, param: &str, filekey: &str) -> Answer;

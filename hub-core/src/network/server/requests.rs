@@ -26,7 +26,6 @@ pub(crate) struct SendRequest<'a> {
 
 /// The item of a send.
 pub(crate) enum Item<'a> {
-    /// A text.
     Text(&'a str),
     /// An image, a file or a video.
     File(FileItem<'a>),
@@ -45,11 +44,8 @@ pub(crate) struct FileItem<'a> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileItemKind {
-    /// An image.
     Image,
-    /// Any file.
     File,
-    /// A video.
     Video,
 }
 

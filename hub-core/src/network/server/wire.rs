@@ -152,7 +152,6 @@ pub(crate) fn token_of(headers: &HeaderMap) -> Option<&str> {
     bearer_token(headers).filter(|_| kinds.any(|kind| kind == "ilink_bot_token"))
 }
 
-/// One response.
 pub(crate) struct Reply {
     pub status: StatusCode,
     pub headers: Vec<(HeaderName, HeaderValue)>,
@@ -195,7 +194,6 @@ impl Reply {
         Self::new(status, "text/plain; charset=utf-8", Bytes::from_static(text.as_bytes()))
     }
 
-    /// A page.
     pub(crate) fn html(status: StatusCode, page: &'static str) -> Self {
         Self::new(status, "text/html; charset=utf-8", Bytes::from_static(page.as_bytes()))
     }

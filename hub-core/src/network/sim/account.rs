@@ -53,7 +53,6 @@ pub struct SimContact {
     pub sends_left: u32,
 }
 
-/// A bot.
 pub(super) struct BoundBot {
     pub wx_id: String,
     pub owner: String,

@@ -42,9 +42,7 @@ pub(super) struct Permit {
     to_user_id: String,
     filekey: String,
     media_type: u64,
-    /// Plaintext bytes.
     raw_size: u64,
-    /// Ciphertext bytes.
     size: u64,
     /// MD5 of the plaintext, as hex.
     raw_md5: String,

@@ -19,7 +19,6 @@ use crate::{
     },
 };
 
-/// Path of downloads.
 const DOWNLOAD: &str = "/c2c/download";
 
 /// Completes the URLs of files in JSON with the base under which the client reached the simulator.

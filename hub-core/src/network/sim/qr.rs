@@ -66,7 +66,6 @@ impl Status {
     }
 }
 
-/// One QR code.
 struct QrCode {
     text: String,
     made_at: Timestamp,

@@ -105,7 +105,6 @@ impl Rig {
         self.get(&format!("/ilink/bot/get_qrcode_status?qrcode={qrcode}")).await
     }
 
-    /// A whole login.
     pub(super) async fn login(&self, user_id: Option<&str>) -> Bot {
         let (qrcode, text) = self.new_qr(&[]).await;
         let account = self.sim.confirm(&text, user_id).unwrap();

@@ -14,7 +14,6 @@ use crate::{
     time::Instant,
 };
 
-/// Messages per answer.
 const BATCH: usize = 50;
 
 /// One poll while it is held.

@@ -14,7 +14,6 @@ use super::super::{
 #[derive(Debug, Clone)]
 pub(in super::super) struct Output(Arc<Mutex<Done>>);
 
-/// See [`Output`].
 #[derive(Debug, Default)]
 pub(in super::super) struct Done {
     pub(in super::super) replies: Vec<Reply>,

@@ -75,7 +75,6 @@ const COMPILE_STACK: usize = 1 << 20;
 /// Programs one process compiles. They stay until it ends; a worker is replaced long before.
 const MAX_PROGRAMS: usize = 1024;
 
-/// Compiled code.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Program {
     bundle: Bundle,
@@ -101,12 +100,10 @@ impl Uses {
 /// All programs of this process, by the hash of their source.
 static PROGRAMS: LazyLock<Mutex<HashMap<[u8; 32], Program>>> = LazyLock::new(Mutex::default);
 
-/// The prelude.
 pub(super) static PRELUDE_PROGRAM: LazyLock<Program> = LazyLock::new(|| {
     Program::keep(PRELUDE, bytecode(PRELUDE, include_str!("prelude.js")).expect("tested"), Uses::default())
 });
 
-/// The web's globals.
 pub(super) static WEB_PROGRAM: LazyLock<Program> = LazyLock::new(|| {
     Program::keep(WEB_FILE, bytecode(WEB_FILE, include_str!("web.js")).expect("tested"), Uses::ALL)
 });

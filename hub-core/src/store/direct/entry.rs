@@ -182,7 +182,6 @@ impl<'e> Field<'e> {
         }
     }
 
-    /// Bytes, or none.
     pub(super) const fn as_bytes(self) -> &'e [u8] {
         match self {
             Self::Bytes(bytes) => bytes,

@@ -27,7 +27,6 @@ use crate::{
 };
 
 impl Direct {
-    /// As [`Outbox::enqueue_replies`](outbox::Outbox::enqueue_replies).
     pub(super) fn enqueue_replies(&self, finished: &[&Finished], caller: &Weak<()>) -> Result<Permits> {
         let rows: Vec<&NewOutbound> = finished.iter().flat_map(|one| &one.replies).collect();
         if rows.is_empty() {
@@ -61,7 +60,6 @@ impl Direct {
         rows.next().and_then(|row| row.map(read).transpose()).map_err(classify_direct)
     }
 
-    /// As [`sending::begin`].
     pub(super) fn begin(&self, begun: &[Arc<Begun>], caller: &Weak<()>) -> Result<Vec<bool>> {
         if begun.is_empty() {
             return Ok(Vec::new());
@@ -77,7 +75,6 @@ impl Direct {
         Ok(answers)
     }
 
-    /// As [`sending::settle`].
     pub(super) fn settle(&self, settled: &[Arc<Settled>], caller: &Weak<()>) -> Result<Vec<bool>> {
         if settled.is_empty() {
             return Ok(Vec::new());

@@ -41,7 +41,6 @@ use crate::{
 /// Statements that stay prepared: all of this module.
 const STATEMENTS: usize = 32;
 
-/// The connection.
 #[derive(Debug)]
 pub(in crate::store) struct Direct {
     /// Ends before the connection is closed: fields are dropped in their order.
@@ -170,7 +169,6 @@ impl Direct {
         Ok(Written { accepted, permits, begun, settled, flushed: false })
     }
 
-    /// As [`inbox::write`].
     fn accept(&self, batches: &[Arc<Accept>], caller: &Weak<()>) -> Result<Vec<Accepted>> {
         if batches.is_empty() {
             return Ok(Vec::new());
@@ -217,7 +215,6 @@ impl Direct {
         Ok(Judged::new(batches, &current))
     }
 
-    /// As [`deliveries::finish`](super::deliveries::finish).
     fn finish(&self, finished: &[Arc<Finished>], caller: &Weak<()>) -> Result<Permits> {
         if finished.is_empty() {
             return Ok(Permits::new());

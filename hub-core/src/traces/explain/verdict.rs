@@ -32,7 +32,6 @@ fn judged(
     Judged { verdict, cause: cause.into(), remedies: remedies.into_iter().collect() }
 }
 
-/// A stored reason.
 fn reason(text: impl Into<String>) -> Finding {
     Finding::Reason { reason: text.into() }
 }

@@ -150,7 +150,6 @@ fn rules(ask: &Ask, filter: &Filter) -> Markup {
     form.render(&fields, words.save)
 }
 
-/// Nothing is stored.
 async fn try_on(ask: &Ask) -> Result<Answer, ApiError> {
     let open = Open::of(ask).await?;
     let Set(filter) = ask.form::<Set<Filter>>()?;

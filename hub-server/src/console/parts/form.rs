@@ -140,7 +140,6 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// A switch.
     pub(in crate::console) fn checkbox(self, name: &str, label: &str, now: bool) -> Markup {
         let is_on = self.value(name, if now { "true" } else { "false" }) == "true";
         html! {

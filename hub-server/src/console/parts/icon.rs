@@ -2,7 +2,6 @@
 
 use maud::{Markup, PreEscaped, Render};
 
-/// An icon.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::console) enum Icon {
     Home,

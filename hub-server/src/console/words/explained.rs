@@ -104,7 +104,6 @@ fn retrying(explained: &Explanation, target: &Markup, cause: &Markup) -> Markup 
     }
 }
 
-/// What was found.
 pub(super) fn finding(found: &Finding) -> Markup {
     let because = |reason: &Option<String>| html! { @if let Some(reason) = reason { "：" (stored(reason)) } };
     html! {

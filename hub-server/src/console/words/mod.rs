@@ -105,7 +105,6 @@ pub(super) struct Frame {
     pub(super) signed_in_as: &'static str,
     pub(super) language: &'static str,
     pub(super) theme: &'static str,
-    /// System, light, dark.
     pub(super) themes: [&'static str; 3],
     pub(super) look: &'static str,
     pub(super) apply: &'static str,

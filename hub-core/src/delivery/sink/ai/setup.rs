@@ -26,7 +26,6 @@ pub(in crate::delivery) enum Refusal {
     Later(String),
     /// No endpoint is set; lasts until the administrator sets one.
     NoEndpoint,
-    /// For this message.
     Permanent(Cow<'static, str>),
 }
 

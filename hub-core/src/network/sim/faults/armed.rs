@@ -26,10 +26,11 @@ pub struct FaultStatus {
 /// Stage at which faults are matched with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::network::sim) enum Stage {
-    /// On arrival.
     Early,
     /// With its answer ready, which carries so many messages.
-    Late { messages: usize },
+    Late {
+        messages: usize,
+    },
 }
 
 /// Properties of a request that faults are matched with.
