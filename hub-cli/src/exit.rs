@@ -2,7 +2,10 @@
 
 use std::{io, path::Path, process::ExitCode};
 
-use hub_core::{Error, ErrorCode};
+use hub_core::{
+    Error, ErrorCode,
+    error::{Advice, Setting},
+};
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -185,6 +188,16 @@ impl Failure {
     }
 }
 
+/// The hint of an error, with the commands that it advises.
+pub fn hint(error: &Error) -> Option<String> {
+    error.hint_in(|advice| match advice {
+        Advice::BindBot => "hub-cli bots bind".to_owned(),
+        Advice::Set(Setting::DataDir, _) => "--data-dir DIR".to_owned(),
+        Advice::Set(Setting::BackupPassphrase, _) => "--passphrase-file FILE".to_owned(),
+        other => hub_server::advice::words(other),
+    })
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let exit = exit_of(error.code());
@@ -192,7 +205,7 @@ impl From<Error> for Failure {
         let details = error.details().iter();
         failure.refusal.details =
             details.map(|detail| (detail.field.to_string(), detail.reason.to_string())).collect();
-        failure.hint = error.hint().map(str::to_owned);
+        failure.hint = hint(&error);
         failure.causes = error.causes();
         failure
     }

@@ -10,7 +10,7 @@ use data_encoding::{BASE64, HEXLOWER, HEXLOWER_PERMISSIVE};
 use zeroize::Zeroizing;
 
 use crate::{
-    error::{Error, ErrorCode, Result},
+    error::{Advice, Error, ErrorCode, Result, Setting},
     private_files,
     random::Random,
     secret::Secret,
@@ -150,7 +150,8 @@ fn inaccessible(path: &Path, error: &io::Error) -> Error {
 
 fn unusable(path: &Path, reason: impl std::fmt::Display) -> Error {
     Error::new(ErrorCode::Unavailable, format!("{}: {reason}", path.display()))
-        .with_hint("choose another folder with --data-dir")
+        .with_hint("choose another data directory")
+        .with_advice([Advice::Set(Setting::DataDir, None)])
 }
 
 #[cfg(test)]

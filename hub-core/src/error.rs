@@ -1,5 +1,9 @@
 //! Error codes, and the error type of the library.
 
+mod advice;
+
+pub use advice::{Advice, Setting};
+
 use crate::words::words;
 
 use std::{borrow::Cow, fmt, time::Duration};
@@ -69,6 +73,7 @@ struct Inner {
     details: Vec<FieldError>,
     retry_after: Option<Duration>,
     hint: Option<Cow<'static, str>>,
+    advice: Vec<Advice>,
     reason: Option<Reason>,
     source: Option<Source>,
 }
@@ -83,18 +88,6 @@ words! {
     }
 }
 
-words! {
-    /// A setting of the hub that an error or a remedy names. Frontends know how it is set.
-    pub enum Setting {
-        /// Retention of traces.
-        TraceRetention = "trace_retention",
-        /// Private addresses to which the hub connects.
-        EgressAllow = "egress_allow",
-        /// Whether plugins need a filter of system calls.
-        SandboxFilter = "sandbox_filter",
-    }
-}
-
 impl Error {
     /// An error with a code and a sentence without a trailing period.
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
@@ -104,6 +97,7 @@ impl Error {
             details: Vec::new(),
             retry_after: None,
             hint: None,
+            advice: Vec::new(),
             reason: None,
             source: None,
         }))
@@ -161,6 +155,20 @@ impl Error {
         self
     }
 
+    /// Adds a step that each frontend says in its own words, behind the hint.
+    #[must_use]
+    pub fn with_advice(mut self, advice: impl IntoIterator<Item = Advice>) -> Self {
+        self.0.advice.extend(advice);
+        self
+    }
+
+    /// Adds the hint and the advice of another error.
+    #[must_use]
+    pub fn with_hint_of(mut self, other: &Self) -> Self {
+        self.0.hint.clone_from(&other.0.hint);
+        self.with_advice(other.advice().iter().cloned())
+    }
+
     /// Adds the reason for a program.
     #[must_use]
     pub fn with_reason(mut self, reason: Reason) -> Self {
@@ -188,9 +196,24 @@ impl Error {
         self.0.retry_after
     }
 
-    /// Returns the next step, if known.
+    /// Returns the next step, if known, without the [`advice`](Self::advice).
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref()
+    }
+
+    /// The steps that a frontend has words for.
+    pub fn advice(&self) -> &[Advice] {
+        &self.0.advice
+    }
+
+    /// The hint, followed by the advice in the words of a frontend.
+    pub fn hint_in(&self, words: impl Fn(&Advice) -> String) -> Option<String> {
+        let advice: Vec<_> = self.advice().iter().map(words).collect();
+        let advice = (!advice.is_empty()).then(|| advice.join(", "));
+        match (self.hint(), advice) {
+            (Some(hint), Some(advice)) => Some(format!("{hint}: {advice}")),
+            (hint, advice) => hint.map(str::to_owned).or(advice),
+        }
     }
 
     /// The reason for a program, where there is one.
@@ -239,12 +262,15 @@ impl std::error::Error for Error {
 
 /// Collects every broken rule of one input, so that a caller sees all of them at once.
 #[derive(Debug, Default)]
-pub struct Problems(Vec<FieldError>);
+pub struct Problems {
+    fields: Vec<FieldError>,
+    advice: Vec<Advice>,
+}
 
 impl Problems {
     /// Notes one broken rule.
     pub fn add(&mut self, field: impl Into<Cow<'static, str>>, reason: impl Into<Cow<'static, str>>) {
-        self.0.push(FieldError { field: field.into(), reason: reason.into() });
+        self.fields.push(FieldError { field: field.into(), reason: reason.into() });
     }
 
     /// Notes a broken rule unless `ok`.
@@ -259,21 +285,31 @@ impl Problems {
         }
     }
 
-    /// Takes over the fields of another `INVALID_PARAMS` error, with `prefix.` before each.
+    /// Takes over another `INVALID_PARAMS` error, with `prefix.` before each field.
     pub fn merge(&mut self, prefix: &str, error: &Error) {
+        self.take_as(error, |field| format!("{prefix}.{field}").into());
+    }
+
+    /// Takes over another `INVALID_PARAMS` error.
+    pub fn take(&mut self, error: &Error) {
+        self.take_as(error, Clone::clone);
+    }
+
+    /// Takes over another `INVALID_PARAMS` error with other names of its fields.
+    pub fn take_as(&mut self, error: &Error, name: impl Fn(&Cow<'static, str>) -> Cow<'static, str>) {
         for detail in error.details() {
-            self.add(format!("{prefix}.{}", detail.field), detail.reason.clone());
+            self.add(name(&detail.field), detail.reason.clone());
         }
+        self.advice.extend_from_slice(error.advice());
     }
 
     /// Notes the problems of a part, with `prefix.` before each field.
     pub(crate) fn within(&mut self, prefix: &str, check: impl FnOnce(&mut Self)) {
         let mut part = Self::default();
         check(&mut part);
-        self.0.extend(part.0.into_iter().map(|FieldError { field, reason }| FieldError {
-            field: format!("{prefix}.{field}").into(),
-            reason,
-        }));
+        if let Err(error) = part.finish() {
+            self.merge(prefix, &error);
+        }
     }
 
     /// `Ok` when nothing was noted.
@@ -281,7 +317,10 @@ impl Problems {
     /// # Errors
     /// `INVALID_PARAMS` with every noted field.
     pub fn finish(self) -> Result<()> {
-        if self.0.is_empty() { Ok(()) } else { Err(Error::invalid_fields(self.0)) }
+        if self.fields.is_empty() {
+            return Ok(());
+        }
+        Err(Error::invalid_fields(self.fields).with_advice(self.advice))
     }
 }
 
@@ -302,6 +341,21 @@ mod tests {
             ["b", "webhook.url"]
         );
         assert_eq!(error.to_string(), "INVALID_PARAMS: b must be set");
+    }
+
+    #[test]
+    fn a_hint_ends_with_the_advice_in_the_words_of_a_frontend() {
+        let words = |advice: &Advice| format!("<{advice:?}>");
+        let error = || Error::conflict("no");
+        assert_eq!(error().hint_in(words), None);
+        assert_eq!(error().with_hint("wait").hint_in(words).as_deref(), Some("wait"));
+        let bind = error().with_advice([Advice::BindBot, Advice::RotateKey]);
+        assert_eq!(bind.hint_in(words).as_deref(), Some("<BindBot>, <RotateKey>"));
+        let copied = error().with_hint_of(&bind.with_hint("do it"));
+        assert_eq!(copied.hint_in(words).as_deref(), Some("do it: <BindBot>, <RotateKey>"));
+        let mut problems = Problems::default();
+        problems.merge("webhook", &Error::invalid("url", "is private").with_advice([Advice::BindBot]));
+        assert_eq!(problems.finish().unwrap_err().advice(), [Advice::BindBot]);
     }
 
     #[test]

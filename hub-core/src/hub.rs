@@ -31,6 +31,7 @@ use std::{
 
 use tokio::sync::{OnceCell, broadcast};
 
+pub use self::open::wrong_key;
 use self::open::{Access, KeySource};
 use crate::{
     access::Actor,
@@ -393,8 +394,3 @@ impl HubBuilder {
         Box::pin(open::open(self, Access::Shared)).await
     }
 }
-
-/// Hint for a wrong or missing key.
-pub const WRONG_KEY: &str = "put the key file secret.key back, or set HUB_SECRET_KEY to the key; if it is lost, \
-    restore a backup that contains its key: hub-cli db restore BACKUP --yes; an interrupted rotation of keys is \
-    completed with: hub-cli db encrypt rotate-key";

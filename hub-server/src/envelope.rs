@@ -29,6 +29,8 @@ use poem_openapi::{
 };
 use serde_json::Value;
 
+use crate::advice;
+
 /// The result of every handler.
 pub type ApiResult<T> = Result<Json<Envelope<T>>, ApiError>;
 
@@ -336,7 +338,7 @@ impl ApiError {
                 request_id: request_id.to_owned(),
                 details: (!details.is_empty()).then(|| details.iter().map(ErrorDetail::from).collect()),
                 // An internal error is for the operator, who reads the log.
-                hint: error.hint().filter(|_| error.code() != ErrorCode::Internal).map(str::to_owned),
+                hint: advice::hint(error).filter(|_| error.code() != ErrorCode::Internal),
                 reason: error.reason().map(Into::into),
             },
         };

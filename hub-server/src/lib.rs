@@ -1,6 +1,7 @@
 //! The HTTP frontend of Message Hub: wire formats, credentials, limits. Everything that is true without HTTP is in
 //! `hub-core`.
 
+pub mod advice;
 pub mod api;
 pub mod app;
 mod app_calls;

@@ -187,7 +187,7 @@ struct Failure {
 impl From<hub_core::Error> for Failure {
     fn from(error: hub_core::Error) -> Self {
         let mut message = error.chain();
-        if let Some(hint) = error.hint() {
+        if let Some(hint) = hub_server::advice::hint(&error) {
             message = format!("{message}\nhint: {hint}");
         }
         Self { message, exit: 1 }

@@ -29,7 +29,7 @@ const ORDER: [(&str, &str); 3] = [
     (
         "hub-server",
         "
-        paths client rate_limit envelope headers body_cap wire              # HTTP
+        advice paths client rate_limit envelope headers body_cap wire       # HTTP
         files serve metrics settings
         app_calls credentials appearance
         gateway
@@ -51,32 +51,52 @@ const ORDER: [(&str, &str); 3] = [
     ),
 ];
 
-/// A source file: where it is in the tree of modules, and its text without comments, strings and tests.
+/// A source file: where it is in the tree of modules, and what it has outside its tests.
 struct Source {
     file: PathBuf,
     module: Vec<String>,
+    /// Its code without comments and literals.
     text: String,
+    literals: Vec<String>,
 }
 
-/// Blanks comments and literals, and what follows `#[cfg(test)]`. Returns the text and the names of the modules in
-/// other files that are only for tests.
-fn without_tests(source: &str) -> (String, Vec<String>) {
+/// What a source file has outside its tests.
+struct Stripped {
+    /// Its code, in which comments, literals and tests are blank.
+    text: String,
+    literals: Vec<String>,
+    /// The names of the modules in other files that are only for tests.
+    tests: Vec<String>,
+}
+
+/// Separates code, literals and what follows `#[cfg(test)]`.
+fn without_tests(source: &str) -> Stripped {
     let literal = regex::Regex::new(
         r##"(?s)//[^\n]*|/\*.*?\*/|r#*"(?:[^"]|"[^#;,)\s])*"#*|b?"(?:\\.|[^"\\])*"|b?'(?:\\.[^']*|[^\\'])'"##,
     )
     .unwrap();
-    let mut text = literal.replace_all(source, " ").into_owned();
-    let (attribute, mut outside) = ("#[cfg(test)]", Vec::new());
+    let blank = |found: &regex::Captures<'_>| " ".repeat(found[0].len());
+    let mut text = literal.replace_all(source, blank).into_owned();
+    let (attribute, mut tests, mut ranges) = ("#[cfg(test)]", Vec::new(), Vec::new());
     while let Some(start) = text.find(attribute) {
         let rest = &text[start + attribute.len()..];
         let end = end_of_item(rest);
         let item = rest[..end].trim();
         if let Some((_, name)) = item.strip_suffix(';').and_then(|item| item.rsplit_once("mod ")) {
-            outside.push(name.trim().to_owned());
+            tests.push(name.trim().to_owned());
         }
-        text.replace_range(start..start + attribute.len() + end, "");
+        let range = start..start + attribute.len() + end;
+        text.replace_range(range.clone(), &" ".repeat(range.len()));
+        ranges.push(range);
     }
-    (text, outside)
+    let literals = literal
+        .find_iter(source)
+        .filter(|found| {
+            !found.as_str().starts_with('/') && !ranges.iter().any(|of| of.contains(&found.start()))
+        })
+        .map(|found| found.as_str().to_owned())
+        .collect();
+    Stripped { text, literals, tests }
 }
 
 /// Where the item ends with which a text begins: behind its `;` or its last brace.
@@ -114,13 +134,14 @@ fn sources(folder: &Path) -> Vec<Source> {
                     continue;
                 }
                 module.pop_if(|last| last == "mod");
-                let (text, outside) = without_tests(&fs::read_to_string(&file).unwrap());
+                let Stripped { text, literals, tests: outside } =
+                    without_tests(&fs::read_to_string(&file).unwrap());
                 tests.extend(outside.into_iter().map(|name| [&module[..], &[name]].concat()));
-                found.push(Source { file, module, text });
+                found.push(Source { file, module, text, literals });
             }
         }
     }
-    let (_, of_root) = without_tests(&fs::read_to_string(root(folder)).unwrap());
+    let of_root = without_tests(&fs::read_to_string(root(folder)).unwrap()).tests;
     tests.extend(of_root.into_iter().map(|name| vec![name]));
     // A file that is included by `#[path]` has the name of its module as the end of its own.
     let is_test = |module: &[String]| {
@@ -179,7 +200,7 @@ fn expand(tree: &str, base: &[String], found: &mut Vec<Vec<String>>) {
 fn violations(folder: &Path, order: &[&str]) -> BTreeSet<String> {
     let place: BTreeMap<_, _> = order.iter().enumerate().map(|(place, name)| (*name, place)).collect();
     assert_eq!(place.len(), order.len(), "a module is declared twice");
-    let root = without_tests(&fs::read_to_string(root(folder)).unwrap()).0;
+    let root = without_tests(&fs::read_to_string(root(folder)).unwrap()).text;
     // `pub use error::Error;` in the root: `crate::Error` is of the module `error`.
     let reexported = regex::Regex::new(r"pub use (\w+)::([^;]+);").unwrap();
     let reexports: BTreeMap<String, String> = reexported
@@ -224,6 +245,18 @@ fn modules_import_only_what_is_declared_before_them() {
         let wrong = violations(&workspace().join(krate).join("src"), &names(order));
         assert!(wrong.is_empty(), "{krate}:\n{}", Vec::from_iter(wrong).join("\n"));
     }
+}
+
+/// Commands and variables belong to the frontends; the domain has `Remedy`, `Advice` and `Setting`.
+#[test]
+fn the_domain_names_no_command_and_no_variable() {
+    let foreign = regex::Regex::new(r"hub-cli[^/]|\bHUB_[A-Z]").unwrap();
+    let named: Vec<_> = sources(&workspace().join("hub-core/src"))
+        .into_iter()
+        .flat_map(|source| source.literals.into_iter().map(move |literal| (source.file.clone(), literal)))
+        .filter(|(_, literal)| foreign.is_match(literal))
+        .collect();
+    assert!(named.is_empty(), "{named:#?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hub_core::{ErrorCode, store::Upkeep, time::Clock};
+use hub_core::{ErrorCode, error::Advice, store::Upkeep, time::Clock};
 
 use super::scene::{batch, message, stage};
 use crate::support::database::{Db, START};
@@ -92,7 +92,7 @@ async fn entries_of_another_format_are_named(db: &Db) {
             "an entry of the commit log is corrupt (entry 4)",
         ]
     );
-    assert!(found.iter().all(|error| error.hint().is_some_and(|hint| hint.contains("hub-cli db restore"))));
+    assert!(found.iter().all(|error| error.advice() == [Advice::RestoreBackup]));
     let refused = upkeep.expect_readable_log().await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::Unavailable);
     assert!(refused.message().ends_with("(entry 2); 2 more cannot be read"), "{refused}");

@@ -165,7 +165,7 @@ fn a_refused_private_address_names_the_setting() {
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         assert!(stderr(&output).contains(expected), "{}", stderr(&output));
     };
-    refused("", "start the server with HUB_EGRESS_ALLOW=127.0.0.1:5678 (setting egress_allow)");
+    refused("", "hint: start the server with HUB_EGRESS_ALLOW=127.0.0.1:5678");
     let serve = |allow: &[&str]| {
         let allow = allow.iter().map(|rule| rule.parse().unwrap()).collect();
         let url = url::Url::parse("http://localhost:9800").unwrap();
@@ -173,7 +173,7 @@ fn a_refused_private_address_names_the_setting() {
         running::announce(folder.path(), &rules, &url).unwrap().unwrap()
     };
     let narrow = serve(&["10.0.0.0/8"]);
-    refused("127.0.0.1:5678", "add 127.0.0.1:5678 to HUB_EGRESS_ALLOW of the server (setting egress_allow)");
+    refused("127.0.0.1:5678", "to allow it, add 127.0.0.1:5678 to the setting egress_allow");
     drop(narrow);
     let _wide = serve(&["127.0.0.1:5678"]);
     let output = set("");

@@ -129,7 +129,7 @@ fn a_file_that_is_no_backup_is_called_that() {
         std::fs::write(&file, content).unwrap();
         let told =
             fails(&run(folder.path(), &["db", "restore", file.to_str().unwrap()]), 2, "INVALID_PARAMS");
-        let words = "backup is not a file that `hub-cli db backup` wrote";
+        let words = "backup was not created by a hub";
         says(&told, &[words], &["numeric field", "cksum", "bot_id", "block"]);
     }
     std::fs::write(&file, "").unwrap();

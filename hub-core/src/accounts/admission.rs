@@ -4,7 +4,7 @@ use crate::{
     access::Role,
     accounts::Accounts,
     config::Registration,
-    error::{Error, ErrorCode, Result},
+    error::{Advice, Error, ErrorCode, Result},
     secret::{Secret, TokenHash, TokenKind, parse_token},
     store::{Tx, accounts::Purpose},
     time::Timestamp,
@@ -98,7 +98,8 @@ fn bad_invite() -> Error {
 
 fn bad_setup_token() -> Error {
     Error::new(ErrorCode::InvalidToken, "the setup token is wrong, used or expired")
-        .with_hint("restart the server for a new one, or run `hub-cli --local users create-admin`")
+        .with_hint("restart the server for a new one, or create an administrator on its machine")
+        .with_advice([Advice::CreateAdministrator])
 }
 
 fn setup_token_missing() -> Error {

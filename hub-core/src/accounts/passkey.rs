@@ -18,7 +18,7 @@ use crate::{
         user::{Entry, canonical_username},
     },
     audit::Action,
-    error::{Error, ErrorCode, Problems, Result},
+    error::{Advice, Error, ErrorCode, Problems, Result, Setting},
     id::UserId,
     model::session::ClientInfo,
     secret::{Secret, ShownOnce},
@@ -336,7 +336,8 @@ impl Accounts<'_> {
         let unfit = |reason: &str| {
             let message = format!("passkeys do not work here: the hub's public URL {url} {reason}");
             Error::new(ErrorCode::Unavailable, message)
-                .with_hint("set HUB_PUBLIC_URL to an https URL with a host name")
+                .with_hint("set the public URL to an https URL with a host name")
+                .with_advice([Advice::Set(Setting::PublicUrl, None)])
         };
         let host = url.domain().ok_or_else(|| unfit("is an IP address; browsers require a host name"))?;
         if url.scheme() != "https" && host != "localhost" {

@@ -90,7 +90,7 @@ pub struct AiConfigUpdate {
     /// Whether channels may use it; `true` if absent.
     pub enabled: bool,
     /// Base URL of an OpenAI-compatible service, with or without `/chat/completions`; OpenAI's if absent. It may have a
-    /// query such as `?api-version=`. A private address has to be allowed by the operator (`HUB_EGRESS_ALLOW`).
+    /// query such as `?api-version=`. A private address has to be allowed by the operator (setting `egress_allow`).
     #[api(length = 0..=2048)]
     pub base_url: String,
     /// Header of the key, for example `api-key`; `Authorization: Bearer` if absent or empty.

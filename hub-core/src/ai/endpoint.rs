@@ -31,9 +31,7 @@ pub(crate) fn checked_base_url(text: &str, egress: &Egress, problems: &mut Probl
             with_path(url, ToOwned::to_owned)
         }
         Err(error) => {
-            for detail in error.details() {
-                problems.add("base_url", detail.reason.clone());
-            }
+            problems.take_as(&error, |_| "base_url".into());
             String::new()
         }
     }

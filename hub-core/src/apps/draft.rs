@@ -128,7 +128,7 @@ impl AppPatch {
             problems.add("setup_url", reason);
         }
         if let Some(Err(error)) = not_empty(self.webhook_url.as_ref()).map(|url| egress.check_url(url)) {
-            problems.add("webhook_url", reason_of(&error));
+            problems.take_as(&error, |_| "webhook_url".into());
         }
         let events = noted(&mut problems, self.events.as_deref().map(subscription::parse_all));
         let scopes = noted(&mut problems, self.scopes.map(AppScopes::parse));
@@ -188,18 +188,7 @@ fn not_empty(text: Option<&String>) -> Option<&str> {
 
 /// Takes what was read, and notes what was wrong with it under its own fields.
 fn noted<T>(problems: &mut Problems, read: Option<Result<T>>) -> Option<T> {
-    read?
-        .map_err(|error| {
-            for detail in error.details() {
-                problems.add(detail.field.clone(), detail.reason.clone());
-            }
-        })
-        .ok()
-}
-
-/// The reason of an error about one field.
-fn reason_of(error: &Error) -> String {
-    error.details().first().map_or_else(|| error.message().to_owned(), |detail| detail.reason.to_string())
+    read?.map_err(|error| problems.take(&error)).ok()
 }
 
 fn parse(text: &str) -> Result<Url, &'static str> {

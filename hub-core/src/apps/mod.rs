@@ -162,7 +162,9 @@ impl<'h> Apps<'h> {
             (Ok(checked), Ok(())) => checked,
             (Err(error), Ok(())) | (Ok(_), Err(error)) => return Err(error),
             (Err(more), Err(error)) => {
-                return Err(Error::invalid_fields([error.details(), more.details()].concat()));
+                return Err(
+                    Error::invalid_fields([error.details(), more.details()].concat()).with_hint_of(&more)
+                );
             }
         };
         let now = self.ctx.store.now();

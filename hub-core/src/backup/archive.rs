@@ -16,7 +16,7 @@ use super::{
     unusable,
 };
 use crate::{
-    error::{Error, ErrorCode, Result},
+    error::{Advice, Error, ErrorCode, Result, Setting},
     secret::Secret,
     time::Timestamp,
 };
@@ -192,7 +192,7 @@ pub(super) fn read(
     // The words of `tar` are for its authors: they quote the bytes that are no header.
     let no_header = |error: io::Error, is_first: bool| match error.kind() {
         io::ErrorKind::Other | io::ErrorKind::UnexpectedEof if is_first => {
-            Error::invalid("backup", "is not a file that `hub-cli db backup` wrote")
+            Error::invalid("backup", "was not created by a hub")
         }
         io::ErrorKind::Other | io::ErrorKind::UnexpectedEof => {
             Error::invalid("backup", "is damaged, or cut off")
@@ -245,7 +245,7 @@ fn open<'r>(from: impl Read + 'r, passphrase: Option<&Secret>) -> Result<Box<dyn
     match (start == MAGIC, passphrase) {
         (true, Some(passphrase)) => Ok(Box::new(Opening::new(from, passphrase)?)),
         (true, None) => Err(Error::invalid("passphrase", "is needed: this backup is sealed")
-            .with_hint("name the file that holds it with --passphrase-file")),
+            .with_advice([Advice::Set(Setting::BackupPassphrase, None)])),
         (false, _) => Ok(Box::new(io::Cursor::new(start).chain(from))),
     }
 }

@@ -139,7 +139,7 @@ async fn expect_none(to: &Location) -> Result<()> {
         Location::Object(bucket, name) => object::expect_none(bucket, name).await,
     };
     found.map_err(|error| match error.code() {
-        ErrorCode::Conflict => error.with_hint("choose another name with --to"),
+        ErrorCode::Conflict => error.with_hint("choose another name for the backup"),
         _ => error,
     })
 }

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     data_dir,
-    error::{Error, ErrorCode, Result},
+    error::{Advice, Error, ErrorCode, Result, Setting},
     private_files,
     random::Random,
     secret::{Sealer, Secret},
@@ -97,7 +97,8 @@ pub async fn restore(
     let key_file = data_dir::key_file(&home.data_dir);
     if would_replace(home)? && !replace {
         return Err(Error::conflict(format!("there is a hub in {} already", home.data_dir.display()))
-            .with_hint("--yes replaces it, and keeps it aside; or choose another folder with --data-dir"));
+            .with_hint("confirm that it is replaced, which keeps it aside, or choose another data directory")
+            .with_advice([Advice::Confirm, Advice::Set(Setting::DataDir, None)]));
     }
     let targets = Places {
         database,
@@ -248,9 +249,9 @@ async fn check(manifest: &Manifest, places: &Places, home: &Home, random: &Rando
         if manifest.has(NEXT_KEY) { sealer.opening(&data_dir::read_key(&places.next_key)?) } else { sealer }
     } else {
         home.sealer(random).map_err(|error| {
-            error.with_hint(
-                "the backup was created without its key: copy the key to secret.key, or set HUB_SECRET_KEY",
-            )
+            error
+                .with_hint("the backup was created without its key: copy the key to secret.key, or set it")
+                .with_advice([Advice::Set(Setting::SecretKey, None)])
         })?
     };
     if sealer.key_id() != manifest.key_id {
@@ -259,9 +260,8 @@ async fn check(manifest: &Manifest, places: &Places, home: &Home, random: &Rando
             manifest.key_id,
             sealer.key_id()
         ))
-        .with_hint(
-            "the backup was created without its key: copy the key to secret.key, or set HUB_SECRET_KEY",
-        ));
+        .with_hint("the backup was created without its key: copy the key to secret.key, or set it")
+        .with_advice([Advice::Set(Setting::SecretKey, None)]));
     }
     let mut database = Upkeep::open(&StoreConfig::Sqlite(places.database.clone())).await?;
     let damaged =
@@ -310,7 +310,8 @@ fn fits(manifest: &Manifest, home: &Home, random: &Random) -> Result<()> {
                 sealer.key_id(),
                 manifest.key_id
             ))
-            .with_hint("set HUB_SECRET_KEY to the key of the backup, or leave it out"));
+            .with_hint("set the key of the backup, or none")
+            .with_advice([Advice::Set(Setting::SecretKey, None)]));
         }
     }
     if manifest.files() > 0 && home.media_folder().is_none() {

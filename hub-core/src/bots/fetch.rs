@@ -68,7 +68,7 @@ fn checked(ctx: &Context, url: &str, redirect: &str) -> Result<CheckedUrl> {
     ctx.egress.check_url(url).map_err(|error| {
         let reason = error.details().first().map(|detail| detail.reason.to_string());
         let reason = reason.unwrap_or_else(|| error.message().to_owned());
-        Error::invalid("media.url", format!("{redirect}{reason}"))
+        Error::invalid("media.url", format!("{redirect}{reason}")).with_hint_of(&error)
     })
 }
 

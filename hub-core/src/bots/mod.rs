@@ -4,7 +4,7 @@ use crate::{
     access::{Actor, AppScope},
     app_status::{notify_status, status_of},
     context::Context,
-    error::{Error, Problems, Result},
+    error::{Advice, Error, Problems, Result},
     events::Event,
     id::{BotId, ChannelId, UserId},
     model::{audit::Action, revocation::Revoked},
@@ -205,8 +205,7 @@ impl<'h> Bots<'h> {
 }
 
 pub(crate) fn login_expired() -> Error {
-    Error::conflict("the network requires a new login: bind the bot again")
-        .with_hint("hub-cli bots bind, or POST /api/bots/bind/start")
+    Error::conflict("the network requires a new login: bind the bot again").with_advice([Advice::BindBot])
 }
 
 /// Checks that the actor may send with the bot. Returns the owner for the `WHERE`, and the channel of a channel

@@ -336,9 +336,7 @@ pub(super) fn show(
 
 fn check_handle(problems: &mut Problems, handle: Option<&str>) {
     if let Some(Err(error)) = handle.map(str::parse::<Handle>) {
-        for detail in error.details() {
-            problems.add(detail.field.clone(), detail.reason.clone());
-        }
+        problems.take(&error);
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
     },
     page::PageRequest,
     testing::{Receiver, TestBot, TestHub},
-    traces::{ReplayTo, TraceQuery},
+    traces::{OfChannel, Remedy, ReplayTo, TraceQuery, WebhookField, WebhookSetting},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -293,26 +293,27 @@ async fn a_reply_that_is_not_sent_is_a_step_with_the_reason() {
 }
 
 #[tokio::test]
-async fn a_reply_without_auto_reply_is_explained_with_the_command_that_turns_it_on() {
+async fn a_reply_without_auto_reply_is_explained_with_the_setting_that_sends_it() {
     let world = World::new(WebhookUpdate { auto_reply: false, ..hook(AuthMethod::None) }).await;
     world.receiver.answer(200, r#"{"reply":"you are heard"}"#);
     world.hub.say(&world.bot, "hello");
     let trace = world.delivered(1).await.remove(0);
-    let command =
-        format!("hub-cli channels set-webhook {} --bot {} --auto-reply true", world.channel, world.bot.id);
-    let reason = format!("auto_reply of the webhook is off; to send it: `{command}`");
-    assert_eq!(reply_steps(&trace), [(TraceStatus::Skipped, &*reason)]);
+    let reason = "auto_reply of the webhook is off";
+    assert_eq!(reply_steps(&trace), [(TraceStatus::Skipped, reason)]);
     let traces = world.hub.hub().traces();
     let found = traces.explain(&world.ada, world.bot.id, trace.message_id, None).await.unwrap();
     assert!(found.sentence().ends_with(&format!("No reply was sent: {reason}.")), "{}", found.sentence());
     let check = found.checks.last().unwrap();
-    assert_eq!((check.name.as_str(), check.ok, &*check.finding.to_string()), ("reply", false, &*reason));
+    assert_eq!((check.name.as_str(), check.ok, &*check.finding.to_string()), ("reply", false, reason));
+    let place = OfChannel { bot_id: world.bot.id, channel_id: world.channel };
+    let enable = Remedy::SetWebhook(WebhookSetting { place, field: WebhookField::AutoReply });
+    assert_eq!(found.remedies, [enable]);
 
     // A test of the webhook has the same step; with auto_reply on, it says that tests send nothing.
     let context = world.hub.hub().context();
     world.receiver.answer(200, r#"{"reply":"you are heard"}"#);
     let tested = super::ping::ping(context, &world.ada, world.bot.id, world.channel).await.unwrap();
-    assert_eq!(reply_steps(&tested), [(TraceStatus::Skipped, &*reason)]);
+    assert_eq!(reply_steps(&tested), [(TraceStatus::Skipped, reason)]);
     let on = WebhookUpdate { auto_reply: true, ..hook(AuthMethod::None) };
     world.hub.hub().channels().set_webhook(&world.ada, world.bot.id, world.channel, on).await.unwrap();
     world.receiver.answer(200, r#"{"reply":"you are heard"}"#);

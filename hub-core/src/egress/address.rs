@@ -10,8 +10,8 @@ use std::{
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 
-use super::{AllowRule, EgressConfig};
-use crate::error::{Error, Result};
+use super::{AllowRule, EgressConfig, target::Refusal};
+use crate::error::{Advice, Error, Result, Setting};
 
 /// The IANA IPv4 special-purpose registry, and multicast. Entries that are formally reachable (AS112 and the
 /// like) serve the network itself; no webhook lives there.
@@ -97,17 +97,16 @@ impl EgressConfig {
     /// Describes why `host` may not be called at `port`, and the setting that allows it; `found` are the addresses of
     /// the host. The text contains only what the URL contains, so that it does not disclose how a name resolves
     /// inside a private network.
-    pub(super) fn refusal(&self, host: &str, port: u16, mut found: impl Iterator<Item = IpAddr>) -> String {
+    pub(super) fn refusal(&self, host: &str, port: u16, mut found: impl Iterator<Item = IpAddr>) -> Refusal {
         if found.any(|address| self.is_own(address.to_canonical(), port)) {
-            return "must not be an address of this hub".to_owned();
+            return Refusal { reason: "must not be an address of this hub".to_owned(), advice: None };
         }
-        let rule = AllowRule::HostPort(host.to_owned(), port);
-        let remedy = if self.allow.is_empty() {
-            format!("start the server with HUB_EGRESS_ALLOW={rule}")
-        } else {
-            format!("add {rule} to HUB_EGRESS_ALLOW of the server")
-        };
-        format!("must be a public address and a web port; to allow it, {remedy} (setting egress_allow)")
+        let (rule, setting) = (AllowRule::HostPort(host.to_owned(), port).to_string(), Setting::EgressAllow);
+        let reason = format!(
+            "must be a public address and a web port; to allow it, add {rule} to the setting {setting}"
+        );
+        let advice = Some(Advice::Set(setting, self.allow.is_empty().then_some(rule)));
+        Refusal { reason, advice }
     }
 
     /// Whether `port` may be dialled at `host`.

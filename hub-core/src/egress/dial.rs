@@ -131,7 +131,8 @@ impl CheckedResolver {
         if let Some(rules) = &self.rules
             && !found.iter().all(|at| rules.admits_address(host, at.ip(), port))
         {
-            return Err(Blocked(rules.refusal(host, port, found.iter().map(SocketAddr::ip))).into());
+            let refusal = rules.refusal(host, port, found.iter().map(SocketAddr::ip));
+            return Err(Blocked(refusal.reason).into());
         }
         Ok(found)
     }

@@ -247,7 +247,7 @@ impl Egress {
     /// is dropped. What other names resolve to is checked when they are dialled.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` on the field `url`; for a refused address the reason contains the setting that allows it.
+    /// `INVALID_PARAMS` on the field `url`; for a refused address with the setting that allows it.
     pub fn check_url(&self, text: &str) -> Result<CheckedUrl> {
         target::check(text, |target| match self.in_process(target) {
             Some(_) => Ok(()),
@@ -298,7 +298,7 @@ impl Egress {
         if let Some(service) = self.in_process(target) {
             return Ok(Begun::InProcess(Box::pin(client::call_in_process(Arc::clone(service), call))));
         }
-        self.judge(target).map_err(EgressError::blocked)?;
+        self.judge(target).map_err(|refusal| EgressError::blocked(refusal.reason))?;
         Ok(Begun::Network(client::send(&self.0, call)))
     }
 
@@ -307,8 +307,8 @@ impl Egress {
         services.get(&target.host).or_else(|| services.get(target.host.strip_suffix('.')?))
     }
 
-    /// The part of the address rule that needs no resolver: `Err` is the reason of the refusal.
-    fn judge(&self, target: &target::Target) -> Result<(), String> {
+    /// The part of the address rule that needs no resolver.
+    fn judge(&self, target: &target::Target) -> Result<(), target::Refusal> {
         let target::Target { host, address, port, .. } = target;
         let config = &self.0.config;
         // Every resolver knows what `localhost` means (RFC 6761 §6.3); which of the two it returns depends on the machine.

@@ -4,7 +4,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use url::{Host, Url};
 
-use crate::error::{Error, Result};
+use crate::error::{Advice, Error, Result};
 
 /// Longest URL that is stored or dialled, in bytes.
 const MAX_URL: usize = 2048;
@@ -68,8 +68,16 @@ impl CheckedUrl {
     }
 }
 
+/// Why a target is refused.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) reason: String,
+    /// The setting that allows it.
+    pub(super) advice: Option<Advice>,
+}
+
 /// Checks a URL; `judge` decides about host and port, or returns the reason of the refusal.
-pub(super) fn check(text: &str, judge: impl Fn(&Target) -> Result<(), String>) -> Result<CheckedUrl> {
+pub(super) fn check(text: &str, judge: impl Fn(&Target) -> Result<(), Refusal>) -> Result<CheckedUrl> {
     let invalid = |reason: &'static str| Error::invalid("url", reason);
     if text.len() > MAX_URL {
         return Err(invalid("must be at most 2048 bytes long"));
@@ -93,6 +101,6 @@ pub(super) fn check(text: &str, judge: impl Fn(&Target) -> Result<(), String>) -
     let target = Target::of(&url);
     match judge(&target) {
         Ok(()) => Ok(CheckedUrl(Arc::new(Checked { url, uri, target }))),
-        Err(reason) => Err(Error::invalid("url", reason)),
+        Err(Refusal { reason, advice }) => Err(Error::invalid("url", reason).with_advice(advice)),
     }
 }

@@ -1,6 +1,7 @@
 //! Opening of a hub. What may refuse it is checked first, so that a refused start leaves everything as it was.
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, HashSet},
     fmt,
     path::PathBuf,
@@ -9,7 +10,7 @@ use std::{
 
 use zeroize::Zeroizing;
 
-use super::{Hub, HubBuilder, WRONG_KEY};
+use super::{Hub, HubBuilder};
 use crate::{
     accounts::PasswordHasher,
     ai::NoTools,
@@ -17,7 +18,7 @@ use crate::{
     data_dir,
     delivery::tools::AppTools,
     egress::Egress,
-    error::{Error, ErrorCode, Problems, Result},
+    error::{Advice, Error, ErrorCode, Problems, Result, Setting},
     id::Ids,
     media::{Links, MediaConfig, MediaStore},
     node::Node,
@@ -173,5 +174,15 @@ async fn check_database(config: &StoreConfig, access: Access, keys: &Keys, rando
         None => format!("the key here is {}", sealer.key_id()),
     };
     let message = format!("the database is sealed with the key {missing}, and {here}");
-    Err(Error::new(ErrorCode::Unavailable, message).with_hint(WRONG_KEY))
+    Err(wrong_key(message))
+}
+
+/// The error of a hub whose key is wrong or missing, with what helps.
+pub fn wrong_key(message: impl Into<Cow<'static, str>>) -> Error {
+    Error::new(ErrorCode::Unavailable, message)
+        .with_hint(
+            "put the key file secret.key back, or set the key; if it is lost, restore a backup that contains its key; \
+             an interrupted rotation of keys is completed by rotating again",
+        )
+        .with_advice([Advice::Set(Setting::SecretKey, None), Advice::RestoreBackup, Advice::RotateKey])
 }

@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     data_dir,
-    error::{Error, ErrorCode, Result},
+    error::{Advice, Error, ErrorCode, Result, Setting},
     private_files::{self, Locked},
     secret::Secret,
     store::views::{Owned, Pooled, Read},
@@ -318,7 +318,8 @@ fn create_folder_of(path: &Path) -> Result<()> {
 fn cannot_create(path: &Path, error: &std::io::Error) -> Error {
     private_files::refusal(path, error).unwrap_or_else(|| {
         Error::new(ErrorCode::Unavailable, format!("cannot create {}: {error}", path.display()))
-            .with_hint("choose another folder with --data-dir")
+            .with_hint("choose another data directory")
+            .with_advice([Advice::Set(Setting::DataDir, None)])
     })
 }
 

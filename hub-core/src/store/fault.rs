@@ -4,7 +4,7 @@ use std::{borrow::Cow, time::Duration};
 
 use sqlx::error::{DatabaseError, ErrorKind};
 
-use crate::error::{Error, ErrorCode};
+use crate::error::{Advice, Error, ErrorCode};
 
 /// The class of a storage failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,7 +102,8 @@ pub fn classify(error: sqlx::Error) -> Error {
             .with_hint("the disk may be full, or the database read-only for the hub")
             .with_source(error),
         Fault::Fatal => Error::internal(StorageFailed(error))
-            .with_hint("keep the database file, check the disk, and restore a backup: hub-cli db restore"),
+            .with_hint("keep the database file, check the disk, and restore a backup")
+            .with_advice([Advice::RestoreBackup]),
         Fault::Bug => Error::internal(error),
     }
 }

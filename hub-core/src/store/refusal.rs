@@ -9,7 +9,7 @@ use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use super::{StoreConfig, postgres};
 use crate::{
-    error::{Error, ErrorCode},
+    error::{Advice, Error, ErrorCode},
     private_files,
 };
 
@@ -20,7 +20,10 @@ pub(super) fn explain(config: &StoreConfig, error: Error) -> Error {
     let cause = sources.find_map(|error| error.downcast_ref::<sqlx::Error>());
     let told = cause.and_then(|cause| match config {
         StoreConfig::Sqlite(path) => file_refusal(path, cause),
-        StoreConfig::Postgres(url) => server_refusal(&postgres::options(url).ok()?, cause),
+        StoreConfig::Postgres(url) => {
+            let (message, hint) = server_refusal(&postgres::options(url).ok()?, cause)?;
+            Some((message, hint, None))
+        }
     });
     if let StoreConfig::Sqlite(path) = config
         && told.is_some()
@@ -31,26 +34,30 @@ pub(super) fn explain(config: &StoreConfig, error: Error) -> Error {
     }
     // Without the error as its source, which the sentence has already.
     match told {
-        Some((message, hint)) => Error::new(ErrorCode::Unavailable, message).with_hint(hint),
+        Some((message, hint, advice)) => {
+            Error::new(ErrorCode::Unavailable, message).with_hint(hint).with_advice(advice)
+        }
         None => error,
     }
 }
 
-fn file_refusal(path: &Path, error: &sqlx::Error) -> Option<(String, &'static str)> {
+fn file_refusal(path: &Path, error: &sqlx::Error) -> Option<(String, &'static str, Option<Advice>)> {
     let error = error.as_database_error()?;
     let code: i32 = error.code()?.parse().ok()?;
     let (path, reason) = (path.display(), error.message());
     Some(match code & 0xff {
         11 | 26 => (
             format!("{path} is damaged or not a database: {reason}"),
-            "keep the file and restore a backup: hub-cli db restore",
+            "keep the file and restore a backup",
+            Some(Advice::RestoreBackup),
         ),
         8 | 14 => (
             format!("cannot open {path}: {reason}"),
             "the user of the hub must own the file and its directory",
+            None,
         ),
-        10 => (format!("cannot read {path}: {reason}"), "check the disk"),
-        13 => (format!("cannot write {path}: {reason}"), "free space on the disk"),
+        10 => (format!("cannot read {path}: {reason}"), "check the disk", None),
+        13 => (format!("cannot write {path}: {reason}"), "free space on the disk", None),
         _ => return None,
     })
 }

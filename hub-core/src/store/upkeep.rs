@@ -16,7 +16,7 @@ use super::{
     sealed::SealedValues,
 };
 use crate::{
-    error::{Error, ErrorCode, Result},
+    error::{Advice, Error, ErrorCode, Result, Setting},
     id::{AppCallId, AppEventId, MessageId, TraceId},
     store::views::{Owned, Tx},
     time::Timestamp,
@@ -78,7 +78,8 @@ impl Upkeep {
                         ErrorCode::NotFound,
                         format!("there is no database {}", path.display()),
                     )
-                    .with_hint("start hub-server once, or name its folder with --data-dir"));
+                    .with_hint("start the hub once, or name its data directory")
+                    .with_advice([Advice::Set(Setting::DataDir, None)]));
                 }
                 if path.is_dir() {
                     let message = format!("{} is a directory, not a database", path.display());

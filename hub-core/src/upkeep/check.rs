@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     backup::{Home, media_path},
-    error::{Error, ErrorCode, Result},
+    error::{Advice, Error, ErrorCode, Result},
     private_files,
     random::Random,
     secret::Sealer,
@@ -71,8 +71,8 @@ async fn check_content(
     checked: &mut Checked,
 ) -> Result<()> {
     for error in database.unreadable_entries().await? {
-        let way_out = error.hint().unwrap_or_default();
-        checked.find("commit-log", format!("{}; {way_out}", error.message()));
+        let hint = error.hint().unwrap_or_default();
+        checked.find("commit-log", format!("{}; {hint}", error.message()));
     }
     for line in database.broken_references().await? {
         checked.find("references", line);
@@ -86,7 +86,8 @@ async fn check_content(
                 schema.version, schema.newest
             ),
         )
-        .with_hint("check it with the hub that wrote it, or run `hub-cli db migrate`"));
+        .with_hint("check it with the hub that wrote it, or migrate it")
+        .with_advice([Advice::MigrateDatabase]));
     }
     secrets(database, &home.sealer(random)?, checked).await?;
     if let Some(folder) = home.media_folder() {

@@ -10,7 +10,7 @@ use std::{fs::File, path::Path};
 use crate::{
     backup::Home,
     data_dir,
-    error::{Error, ErrorCode, Result},
+    error::{Advice, Error, ErrorCode, Result},
     private_files,
     random::Random,
     secret::Sealer,
@@ -52,7 +52,7 @@ pub async fn rotate_key(home: &Home, new_key: Option<[u8; 32]>, random: &Random)
             ErrorCode::Unavailable,
             "the database has another schema than this program's",
         )
-        .with_hint("run `hub-cli db migrate` first"));
+        .with_advice([Advice::MigrateDatabase]));
     }
     // Entries of the commit log have sealed values, too.
     database.flush(&home.store).await?;
@@ -68,9 +68,8 @@ pub async fn rotate_key(home: &Home, new_key: Option<[u8; 32]>, random: &Random)
             (old, data_dir::create_key(&data_dir::next_key_file(&key_file), random)?)
         }
         (Some(_), None) => {
-            return Err(Error::invalid("new_key", "is needed: the key of this hub is a setting").with_hint(
-                "openssl rand -hex 32 > new.key; chmod 600 new.key; then --new-key-file new.key",
-            ));
+            return Err(Error::invalid("new_key", "is needed: the key of this hub is a setting")
+                .with_advice([Advice::NewKey]));
         }
         (None, Some(_)) => {
             return Err(Error::invalid("new_key", "is for hubs whose key is a setting")

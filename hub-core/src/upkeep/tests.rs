@@ -7,7 +7,7 @@ use crate::{
     Hub,
     backup::{Home, HomeKey},
     data_dir,
-    error::ErrorCode,
+    error::{Advice, ErrorCode},
     media::MediaConfig,
     presets::SelfHosted,
     random::Random,
@@ -235,7 +235,7 @@ async fn a_missing_key_is_named_and_not_replaced_by_a_new_one() {
     assert_eq!(refused.code(), ErrorCode::Unavailable);
     assert!(refused.message().contains(&wanted), "{refused}");
     assert!(refused.message().contains("secret.key does not exist"), "{refused}");
-    assert!(refused.hint().unwrap().contains("hub-cli db restore"), "{refused:?}");
+    assert!(refused.advice().contains(&Advice::RestoreBackup), "{refused:?}");
     assert!(!file.exists(), "a key that is rejected would hide the loss");
 
     data_dir::load_key(folder.path(), &Random::seeded(9)).unwrap();
@@ -260,7 +260,7 @@ async fn an_emptied_database_next_to_its_key_is_refused() {
         Upkeep::open(&home.store).await.unwrap_err(),
     ] {
         assert!(refused.message().contains("0 bytes"), "{refused}");
-        assert!(refused.hint().unwrap().contains("hub-cli db restore"), "{refused:?}");
+        assert!(refused.advice().contains(&Advice::RestoreBackup), "{refused:?}");
     }
     std::fs::remove_file(&path).unwrap();
     Hub::open(SelfHosted::in_folder(folder.path())).await.unwrap().shutdown().await;

@@ -21,7 +21,7 @@ pub struct Setting {
 impl Setting {
     /// `HUB_DATA_DIR`.
     pub fn variable(&self) -> String {
-        format!("HUB_{}", self.name.to_uppercase())
+        crate::advice::variable_of(self.name)
     }
 
     /// `data-dir`, without the dashes in front.

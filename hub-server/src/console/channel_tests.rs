@@ -239,8 +239,16 @@ async fn a_private_address_is_refused_with_the_setting_that_allows_it() {
     let reply = submit(&ann, &format!("{page}/webhook"), &fields[..4]).await;
     let refused = text(&reply);
     assert_eq!(reply.response.status(), 400);
-    assert!(refused.contains("HUB_EGRESS_ALLOW=127.0.0.1:3000 (setting egress_allow)"), "{refused}");
+    assert!(refused.contains("<code data-computed>HUB_EGRESS_ALLOW=127.0.0.1:3000</code>"), "{refused}");
     assert!(refused.contains("value=\"http://127.0.0.1:3000/hook\""), "{refused}");
+    let chinese = ann.clone().with("Accept-Language", "zh");
+    let chinese = text(&submit(&chinese, &format!("{page}/webhook"), &fields[..4]).await);
+    for part in [
+        "要允许它，请把 127.0.0.1:3000 加入配置项 egress_allow",
+        "用 <code data-computed>HUB_EGRESS_ALLOW=127.0.0.1:3000</code> 启动服务器",
+    ] {
+        assert!(chinese.contains(part), "{part}: {chinese}");
+    }
     assert_eq!(stored(&ann, &api).await["webhook"]["url"], Value::Null);
 }
 

@@ -8,6 +8,7 @@ use super::{
     forms::Submitted,
     layout::{head, send},
     page::PAGE_TOKEN,
+    parts::translated::commands,
     words::{self, Refusals, Words},
 };
 use crate::{appearance::Appearance, envelope::status};
@@ -57,12 +58,18 @@ pub(super) fn sentence(words: &Words, code: ErrorCode) -> (&'static str, &'stati
 pub(super) fn details(words: &Words, error: &Error, request_id: &str) -> Markup {
     html! {
         p lang="en" { (error.message()) @if let Some(hint) = error.hint() { ". " (hint) } "." }
+        (advice(words, error))
         @if let Some(after) = error.retry_after() { p { ((words.refusals.again_in)(after.as_secs().max(1))) } }
         dl.facts {
             dt { (words.common.code) } dd { code data-computed { (error.code().as_str()) } }
             dt { (words.common.request_id) } dd { code data-computed { (request_id) } }
         }
     }
+}
+
+/// The steps towards a solution, in the language of the page.
+pub(super) fn advice(words: &Words, error: &Error) -> Markup {
+    html! { @for advice in error.advice() { p { (commands(&(words.refusals.advice)(advice))) } } }
 }
 
 /// The page of a failure.

@@ -10,6 +10,7 @@ use hub_server::config::{Config, mask_url};
 use serde_json::{Map, Value, json};
 
 use super::bytes;
+use crate::exit::hint;
 use crate::{
     args::LocalArgs,
     exit::Failure,
@@ -44,7 +45,7 @@ pub async fn show(args: &LocalArgs, printer: &Printer) -> Result<(), Failure> {
     line("last backup", last_backup.map_or_else(|| "never".to_owned(), |at| at.to_string()));
     if let Some(first) = unreadable.first() {
         line("commit log", format!("{} entries cannot be read; {}", unreadable.len(), first.message()));
-        printer.note(&format!("hint: {}", first.hint().unwrap_or_default()));
+        printer.note(&format!("hint: {}", hint(first).unwrap_or_default()));
     }
     for (table, count) in &rows {
         line(table, count.to_string());

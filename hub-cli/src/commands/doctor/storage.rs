@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use hub_core::{
     backup::{BackupTarget, LAST_BACKUP, newest_nightly},
     data_dir,
-    hub::WRONG_KEY,
+    hub::wrong_key,
     private_files,
     random::Random,
     secret::Sealer,
@@ -14,7 +14,7 @@ use hub_core::{
 };
 
 use super::{Outcome, Place, Subject};
-use crate::commands::db::bytes;
+use crate::{commands::db::bytes, exit::hint};
 
 /// Free space below which the check fails, and below which it warns.
 const MIN_FREE_BYTES: u64 = 256 << 20;
@@ -44,7 +44,7 @@ async fn database(subject: &Subject<'_>) -> Vec<Outcome> {
         Err(error) => {
             let message = format!("{name} cannot be opened: {}", error.message());
             let advice =
-                error.hint().unwrap_or("hub-server creates a database at its first start").to_owned();
+                hint(&error).unwrap_or_else(|| "hub-server creates a database at its first start".to_owned());
             return vec![Outcome::failed("store.open", message).advise(advice)];
         }
     };
@@ -98,9 +98,7 @@ async fn commit_log(subject: &Subject<'_>, database: &mut Upkeep) -> Option<Outc
     }
     Some(match database.expect_readable_log().await {
         Ok(()) => Outcome::ok(id, "every entry of the commit log can be read"),
-        Err(error) => {
-            Outcome::failed(id, error.message()).advise(error.hint().unwrap_or_default().to_owned())
-        }
+        Err(error) => Outcome::failed(id, error.message()).advise(hint(&error).unwrap_or_default()),
     })
 }
 
@@ -173,11 +171,10 @@ async fn key(subject: &Subject<'_>, database: &mut Upkeep) -> Outcome {
     };
     let here = unreadable.clone().unwrap_or_else(|| format!("the available key is {}", sealer.key_id()));
     match database.sealed().missing_key(&sealer).await {
-        Ok(Some(missing)) => Outcome::failed(
-            "keys.rotation",
-            format!("the database is encrypted with the key {missing}, but {here}"),
-        )
-        .advise(WRONG_KEY),
+        Ok(Some(missing)) => {
+            let refused = wrong_key(format!("the database is encrypted with the key {missing}, but {here}"));
+            Outcome::failed("keys.rotation", refused.message()).advise(hint(&refused).unwrap_or_default())
+        }
         Ok(_) if matches!(subject.config.next_key(), Ok(Some(_))) => Outcome::warning(
             "keys.rotation",
             "a rotation of keys was interrupted; the hub works with both keys",

@@ -93,6 +93,7 @@ fn command(remedy: &Remedy) -> Option<String> {
                 WebhookField::Url => " --url URL",
                 WebhookField::Auth => " --method METHOD --secret-file FILE",
                 WebhookField::TimeoutMs => " --timeout-ms N",
+                WebhookField::AutoReply => " --auto-reply true",
                 // Only a file of all settings has these.
                 WebhookField::RateLimitPerS | WebhookField::MaxConcurrency => " --file FILE",
             };

@@ -1,7 +1,10 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{bots::testing::*, error::ErrorCode};
+use crate::{
+    bots::testing::*,
+    error::{Advice, ErrorCode},
+};
 
 async fn code(world: &World, actor: &Actor, bot: BotId, new: NewSend) -> ErrorCode {
     world.hub.bots().send(actor, bot, new, None).await.unwrap_err().code()
@@ -112,7 +115,7 @@ async fn bad_input_names_every_field() {
     let expired = world.hub.bots().send(&ann, bot, say("hi"), None).await.unwrap_err();
     assert_eq!(expired.code(), ErrorCode::Conflict);
     // For people and for programs.
-    assert_eq!(expired.hint(), Some("hub-cli bots bind, or POST /api/bots/bind/start"));
+    assert_eq!(expired.advice(), [Advice::BindBot]);
     assert_eq!(world.number("SELECT COUNT(*) FROM messages").await, 0);
 }
 

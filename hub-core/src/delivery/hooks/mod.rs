@@ -17,8 +17,7 @@ use crate::{
     channels::OnPluginError,
     delivery::{channels::ChannelRuntime, plugins::Installed, work_store::WorkContext},
     egress::Receipt,
-    id::BotId,
-    model::trace::{Step, StepDetail, StepKind, StepName, TraceStatus},
+    model::trace::{NO_AUTO_REPLY, Step, StepDetail, StepKind, StepName, TraceStatus},
     plugins::request::{self, LeftRequest, Reach, Violation},
     sandbox::{HookInput, HookOutcome, PluginRequest, SandboxFault},
 };
@@ -110,8 +109,8 @@ impl Answered<'_> {
     /// Runs the channel's response hooks, then the automatic reply unless a plugin replied. A `reply` of the
     /// response that is not sent becomes a step with the reason.
     pub(super) async fn on_response(self, ctx: &WorkContext) -> Concluded {
-        let (bot_id, channel, replied) = (self.job.bot_id, Arc::clone(&self.channel), self.replied);
-        let found = self.response.as_ref().map(|receipt| automatic_reply(bot_id, &channel, receipt));
+        let (channel, replied) = (Arc::clone(&self.channel), self.replied);
+        let found = self.response.as_ref().map(|receipt| automatic_reply(&channel, receipt));
         let mut concluded = on_response(ctx, self).await;
         let plugins_replied = replied || !concluded.replies.is_empty();
         let reason = match found.flatten() {
@@ -136,11 +135,7 @@ impl Answered<'_> {
 
 /// Returns the text of a response that is sent to the sender, or the reason why its `reply` is not sent; `None`
 /// when there is no `reply`.
-fn automatic_reply(
-    bot_id: BotId,
-    channel: &ChannelRuntime,
-    receipt: &Receipt,
-) -> Option<Result<String, String>> {
+fn automatic_reply(channel: &ChannelRuntime, receipt: &Receipt) -> Option<Result<String, String>> {
     let is_automatic = channel.webhook.auto_reply;
     let found = match ResponseReply::of(receipt) {
         ResponseReply::None => return None,
@@ -149,8 +144,7 @@ fn automatic_reply(
         ResponseReply::Text(text) => Ok(text),
     };
     if !is_automatic && found.is_ok() {
-        let turn_on = format!("hub-cli channels set-webhook {} --bot {bot_id} --auto-reply true", channel.id);
-        return Some(Err(format!("auto_reply of the webhook is off; to send it: `{turn_on}`")));
+        return Some(Err(NO_AUTO_REPLY.to_owned()));
     }
     Some(found)
 }

@@ -18,6 +18,7 @@ use tokio::{
 
 use super::{Answer, Call, Egress, EgressConfig, EgressError, EgressFault, target};
 use crate::{
+    error::{Advice, Setting},
     local_http::{Cut, LocalService},
     tasks::Tasks,
 };
@@ -221,10 +222,12 @@ async fn blocked_targets_never_see_a_connection() {
                 name.to_owned()
             }
         };
-        let setting = format!("HUB_EGRESS_ALLOW={shown}:{} (setting egress_allow)", canary.at.port());
+        let rule = format!("{shown}:{}", canary.at.port());
+        let setting = format!("to allow it, add {rule} to the setting egress_allow");
         assert!(message.ends_with(&setting), "{message}");
         let saved = egress.check_url(&canary.url(host)).unwrap_err();
         assert!(saved.message().ends_with(&setting), "{saved}");
+        assert_eq!(saved.advice(), [Advice::Set(Setting::EgressAllow, Some(rule))]);
     }
     // Allowed in general, but it is this process itself that listens there.
     let own = EgressConfig {

@@ -258,9 +258,7 @@ impl WebhookUpdate {
         match egress.check_url(&self.url) {
             Ok(url) => url.as_url().to_string(),
             Err(error) => {
-                for detail in error.details() {
-                    problems.add(detail.field.clone(), detail.reason.clone());
-                }
+                problems.take(&error);
                 String::new()
             }
         }

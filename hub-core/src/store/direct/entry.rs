@@ -10,7 +10,7 @@ use rusqlite::{
 
 use super::previous;
 use crate::{
-    error::{Error, ErrorCode, Result},
+    error::{Advice, Error, ErrorCode, Result},
     id::{ChannelId, IdText},
     store::{
         deliveries::Finished,
@@ -222,10 +222,12 @@ pub(super) fn current(entry: Vec<u8>) -> Result<Vec<u8>> {
                 "an entry of the commit log has format {other}, and this program reads {} and {FORMAT}",
                 previous::FORMAT
             );
-            Err(Error::new(ErrorCode::Unavailable, message).with_hint(
-                "start and stop the version of the hub that wrote it; if no other version was used, the file is \
-                 corrupt: hub-cli db restore BACKUP --yes",
-            ))
+            Err(Error::new(ErrorCode::Unavailable, message)
+                .with_hint(
+                    "start and stop the version of the hub that wrote it; if no other version was used, the file is \
+                     corrupt, and a backup has to be restored",
+                )
+                .with_advice([Advice::RestoreBackup]))
         }
         None => Err(corrupt()),
     }
@@ -233,7 +235,8 @@ pub(super) fn current(entry: Vec<u8>) -> Result<Vec<u8>> {
 
 fn corrupt() -> Error {
     Error::new(ErrorCode::Unavailable, "an entry of the commit log is corrupt")
-        .with_hint("copy the data directory, then restore a backup: hub-cli db restore BACKUP --yes")
+        .with_hint("copy the data directory, then restore a backup")
+        .with_advice([Advice::RestoreBackup])
 }
 
 /// The rows of entries by their kinds, each kind in the order of the entries.

@@ -117,7 +117,7 @@ pub(super) fn check_entry(id: i64, entry: Vec<u8>) -> Result<()> {
     let read = entry::current(entry).and_then(|entry| entry::Rows::default().read(&entry));
     read.map_err(|error| {
         let message = format!("{} (entry {id})", error.message());
-        Error::new(error.code(), message).with_hint(error.hint().unwrap_or_default().to_owned())
+        Error::new(error.code(), message).with_hint_of(&error)
     })
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Schema, Upkeep};
 use crate::{
-    error::{Error, ErrorCode, Result},
+    error::{Advice, Error, ErrorCode, Result},
     store::{StoreConfig, backend::Known, conn::Conn, direct, fault::classify},
 };
 
@@ -77,15 +77,15 @@ pub(crate) fn refuse_emptied(path: &Path) -> Result<()> {
         return Ok(());
     }
     let message = format!("{} is empty (0 bytes) although its key exists", path.display());
-    let hint =
-        "restore a backup: hub-cli db restore BACKUP --yes; to start without data, delete the empty file";
-    Err(Error::new(ErrorCode::Unavailable, message).with_hint(hint))
+    Err(Error::new(ErrorCode::Unavailable, message)
+        .with_hint("delete the empty file to start without data, or restore a backup")
+        .with_advice([Advice::RestoreBackup]))
 }
 
 /// The error of a database whose schema is to be migrated first.
 fn outdated_schema(version: i64, newest: i64) -> Error {
     let message = format!("the database has schema version {version}, this program needs {newest}");
-    Error::new(ErrorCode::Unavailable, message).with_hint("run `hub-cli db migrate`")
+    Error::new(ErrorCode::Unavailable, message).with_advice([Advice::MigrateDatabase])
 }
 
 impl Upkeep {
@@ -98,11 +98,8 @@ impl Upkeep {
         let Some(first) = unreadable.next() else { return Ok(()) };
         Err(match unreadable.count() {
             0 => first,
-            more => {
-                let hint = first.hint().unwrap_or_default().to_owned();
-                Error::new(first.code(), format!("{}; {more} more cannot be read", first.message()))
-                    .with_hint(hint)
-            }
+            more => Error::new(first.code(), format!("{}; {more} more cannot be read", first.message()))
+                .with_hint_of(&first),
         })
     }
 

@@ -292,7 +292,7 @@ impl ChannelFacts {
 impl Facts {
     fn explain(&self) -> Explanation {
         let Judged { verdict, cause, remedies } = verdict::judge(self);
-        debug_assert_eq!(remedies.is_empty(), verdict.is_success(), "{verdict}");
+        debug_assert!(verdict.is_success() || !remedies.is_empty(), "{verdict}");
         let (trace, channel) = (self.trace.as_ref(), self.channel.as_ref());
         let delivery = self.delivery();
         let next = delivery.filter(|_| verdict == Verdict::Retrying);

@@ -160,6 +160,8 @@ words! {
         RateLimitPerS = "rate_limit_per_s",
         /// The requests in flight at the same time.
         MaxConcurrency = "max_concurrency",
+        /// Whether a text `reply` in the response is sent to the sender.
+        AutoReply = "auto_reply",
     }
 }
 
@@ -189,6 +191,7 @@ impl fmt::Display for Remedy {
                     "Lower the rate of requests (`rate_limit_per_s` of the webhook)"
                 }
                 WebhookField::MaxConcurrency => "Raise `max_concurrency` of the webhook",
+                WebhookField::AutoReply => "To send the reply, enable `auto_reply` of the webhook",
             },
             Self::EnableSink(at) => return write!(f, "Enable the sink {}", at.sink),
             Self::SetModel(_) => "Configure the endpoint of the model, for all channels or for this one",
@@ -216,6 +219,9 @@ impl fmt::Display for Remedy {
                 Setting::EgressAllow => "Or allow the address with the setting `egress_allow`",
                 Setting::SandboxFilter => {
                     "Run the hub where system calls can be filtered, or set `sandbox_filter` to `optional`"
+                }
+                Setting::SecretKey | Setting::BackupPassphrase | Setting::DataDir | Setting::PublicUrl => {
+                    return write!(f, "Correct the setting `{setting}`");
                 }
             },
         })

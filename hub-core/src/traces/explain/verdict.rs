@@ -11,7 +11,7 @@ use crate::{
         bot::BotStatus,
         message::{Message, MessageStatus},
         sinks::SinkId,
-        trace::{DeliveryFacts, DeliveryState, Step, StepName, Trace, TraceStatus},
+        trace::{DeliveryFacts, DeliveryState, NO_AUTO_REPLY, Step, StepName, Trace, TraceStatus},
     },
     sandbox::SandboxFault,
 };
@@ -80,7 +80,10 @@ fn delivered(facts: &Facts, trace: &Trace) -> Judged {
         let client = facts.in_channel(Remedy::ConnectClient);
         return judged(Verdict::LogOnly, None, [client, facts.webhook(WebhookField::Url)]);
     }
-    judged(Verdict::Delivered, reason(&trace.summary), [])
+    let is_off = |step: &Step| step.detail.reason.as_ref().is_some_and(|why| why.starts_with(NO_AUTO_REPLY));
+    let auto_reply =
+        reply_step(trace).filter(|step| is_off(step)).map(|_| facts.webhook(WebhookField::AutoReply));
+    judged(Verdict::Delivered, reason(&trace.summary), auto_reply)
 }
 
 /// The last reply; if all were skipped, that of the last response.

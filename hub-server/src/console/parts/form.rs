@@ -288,6 +288,7 @@ pub(in crate::console) fn refusal(ask: &Ask, error: &Error) -> Markup {
                             span lang=[lang] { (text) } }
                     }
                 }
+                (refusals::advice(words, error))
             }
         }
     }

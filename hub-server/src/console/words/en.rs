@@ -1,6 +1,6 @@
 //! English.
 
-use hub_core::bots::BotStatus;
+use hub_core::{bots::BotStatus, error::Advice};
 
 use super::{
     Bots, Common, Frame, Keys, Refusals, Words, account, actions, bind, channel_plugins, channels, devices,
@@ -156,6 +156,29 @@ pub(super) static WORDS: Words = Words {
         internal: ("The hub failed", "The log of the server has the cause, under this request ID."),
         invalid: ("Not accepted", "The address or the form contains a value that is not accepted."),
         home: "To the start page",
+        advice: |advice| {
+            let words = crate::advice::words(advice);
+            match advice {
+                Advice::BindBot => "Bind the bot again.".to_owned(),
+                Advice::RestoreBackup => format!("Restore a backup: `{words}`"),
+                Advice::MigrateDatabase => format!("Migrate the database: `{words}`"),
+                Advice::RotateKey => format!("Rotate the key again: `{words}`"),
+                Advice::NewKey => format!("Create a key: `{words}`"),
+                Advice::Confirm => format!("Confirm it: `{words}`"),
+                Advice::CreateAdministrator => {
+                    format!("Create an administrator on the machine of the hub: `{words}`")
+                }
+                Advice::Set(setting, Some(value)) => {
+                    format!(
+                        "To allow it, start the server with `{}={value}`.",
+                        crate::advice::variable(*setting)
+                    )
+                }
+                Advice::Set(setting, None) => {
+                    format!("Change `{}` of the server.", crate::advice::variable(*setting))
+                }
+            }
+        },
         reasons: &[],
     },
     actions: actions::Actions::EN,

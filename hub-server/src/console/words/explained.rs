@@ -181,6 +181,7 @@ pub(super) fn remedy(remedy: &Remedy) -> String {
             WebhookField::TimeoutMs => "延长 Webhook 的超时（`timeout_ms`），或加快响应",
             WebhookField::RateLimitPerS => "降低请求频率（Webhook 的 `rate_limit_per_s`）",
             WebhookField::MaxConcurrency => "提高 Webhook 的 `max_concurrency`",
+            WebhookField::AutoReply => "要发送回复，请打开 Webhook 的 `auto_reply`",
         },
         Remedy::EnableSink(of) => return format!("打开{}", sink_name(of.sink).trim_end()),
         Remedy::SetModel(_) => "设置模型的端点：全局的，或这个频道的",
@@ -204,6 +205,9 @@ pub(super) fn remedy(remedy: &Remedy) -> String {
             Setting::EgressAllow => "或用配置项 `egress_allow` 允许这个地址",
             Setting::SandboxFilter => {
                 "在可以过滤系统调用的环境中运行服务器，或把配置项 `sandbox_filter` 设为 `optional`"
+            }
+            Setting::SecretKey | Setting::BackupPassphrase | Setting::DataDir | Setting::PublicUrl => {
+                return format!("修正配置项 `{setting}`");
             }
         },
     }

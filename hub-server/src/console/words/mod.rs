@@ -1,7 +1,7 @@
 //! The words of the pages, in English and in Simplified Chinese: a language is a constant of one type, so a missing
 //! word does not compile.
 
-use hub_core::bots::BotStatus;
+use hub_core::{bots::BotStatus, error::Advice};
 
 use crate::appearance::Language;
 
@@ -200,6 +200,8 @@ pub(super) struct Refusals {
     pub(super) internal: (&'static str, &'static str),
     pub(super) invalid: (&'static str, &'static str),
     pub(super) home: &'static str,
+    /// A step towards the solution of an error; commands and variables are between backquotes.
+    pub(super) advice: fn(&Advice) -> String,
     /// Translations of the reasons for rejected fields; others are shown as the API reports them, in English.
     pub(super) reasons: &'static [(&'static str, &'static str)],
 }

@@ -18,7 +18,9 @@ pub(super) static ZH: &[(&str, &str)] = &[
     ("connect: {}", "无法连接：{0}"),
     ("too_large: {}", "响应过大：{0}"),
     // Replies that are not sent.
-    ("auto_reply of the webhook is off; to send it: {}", "Webhook 的 auto_reply 已关闭；要发送回复：[0]"),
+    ("auto_reply of the webhook is off", "Webhook 的 auto_reply 已关闭"),
+    // As earlier versions stored it.
+    ("auto_reply of the webhook is off; {}", "Webhook 的 auto_reply 已关闭"),
     ("a plugin replied in place of the response", "插件已代替响应回复"),
     ("the status is {}, and only the {} of a 2xx response is sent", "状态是 [0]，只发送 2xx 响应里的 [1]"),
     ("`reply` is empty", "`reply` 是空的"),

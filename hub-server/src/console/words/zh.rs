@@ -1,6 +1,6 @@
 //! Simplified Chinese.
 
-use hub_core::bots::BotStatus;
+use hub_core::{bots::BotStatus, error::Advice};
 
 use super::{
     Bots, Common, Frame, Keys, Refusals, Words, account, actions, bind, channel_plugins, channels, devices,
@@ -142,6 +142,24 @@ pub(super) static WORDS: Words = Words {
         internal: ("服务器出错", "服务器日志中按此请求 ID 记录了原因。"),
         invalid: ("未被接受", "地址或表单中有不被接受的值。"),
         home: "回到首页",
+        advice: |advice| {
+            let words = crate::advice::words(advice);
+            match advice {
+                Advice::BindBot => "请重新绑定机器人。".to_owned(),
+                Advice::RestoreBackup => format!("恢复备份：`{words}`"),
+                Advice::MigrateDatabase => format!("迁移数据库：`{words}`"),
+                Advice::RotateKey => format!("重新轮换密钥：`{words}`"),
+                Advice::NewKey => format!("创建一个密钥：`{words}`"),
+                Advice::Confirm => format!("确认操作：`{words}`"),
+                Advice::CreateAdministrator => format!("在服务器上创建管理员：`{words}`"),
+                Advice::Set(setting, Some(value)) => {
+                    format!("用 `{}={value}` 启动服务器即可允许。", crate::advice::variable(*setting))
+                }
+                Advice::Set(setting, None) => {
+                    format!("修改服务器的 `{}`。", crate::advice::variable(*setting))
+                }
+            }
+        },
         reasons: &[
             ("must be set", "必须填写"),
             ("must be a number", "须为数字"),
@@ -161,6 +179,10 @@ pub(super) static WORDS: Words = Words {
             ("must not be empty", "不能为空"),
             ("select at least one message", "至少选择一条消息"),
             ("must be at most # traces; narrow the filter", "最多 # 条追踪，请缩小范围"),
+            (
+                "must be a public address and a web port; to allow it, add #.#.#.#:# to the setting egress_allow",
+                "须为公网地址和网页端口；要允许它，请把 #.#.#.#:# 加入配置项 egress_allow",
+            ),
             ("these are too many messages; narrow the filter", "消息太多，请缩小范围"),
         ],
     },
