@@ -5,17 +5,23 @@ use std::{
     process::Command,
 };
 
-use crate::clients::installed;
+use hub_server::openapi::Rendering;
+use tempfile::TempDir;
 
-const DOCUMENTS: [&str; 2] = ["hub.json", "hub.v3_1.json"];
+use crate::clients::installed;
 
 /// Folder of the linters' rules.
 fn rules() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi")
 }
 
-fn document(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../openapi").join(name)
+/// The document in both versions, as files.
+fn documents(folder: &TempDir) -> [PathBuf; 2] {
+    [("hub.json", Rendering::Json), ("hub.v3_1.json", Rendering::JsonV3_1)].map(|(name, rendering)| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, rendering.text()).unwrap();
+        path
+    })
 }
 
 #[track_caller]
@@ -33,7 +39,8 @@ fn openapi_spec_validator_finds_nothing() {
     else {
         return;
     };
-    run(command.args(DOCUMENTS.map(document)));
+    let folder = tempfile::tempdir().unwrap();
+    run(command.args(documents(&folder)));
 }
 
 #[test]
@@ -41,7 +48,8 @@ fn redocly_finds_nothing() {
     let Some(mut command) = installed::npm("@redocly/cli@2.77.0", "redocly") else { return };
     command.args(["lint", "--config", "redocly.yaml", "--format", "json"]);
     command.env("CI", "true").env("REDOCLY_SUPPRESS_UPDATE_NOTICE", "true");
-    let told = run(command.args(DOCUMENTS.map(document)));
+    let folder = tempfile::tempdir().unwrap();
+    let told = run(command.args(documents(&folder)));
     for kind in ["errors", "warnings", "ignored"] {
         assert!(told.contains(&format!("\"{kind}\": 0")), "{told}");
     }
@@ -52,7 +60,8 @@ fn redocly_finds_nothing() {
 fn spectral_finds_nothing() {
     let Some(mut command) = installed::npm("@stoplight/spectral-cli@6.16.0", "spectral") else { return };
     command.args(["lint", "--ruleset", "spectral.yaml", "--fail-severity", "hint"]);
-    run(command.args(DOCUMENTS.map(document)));
+    let folder = tempfile::tempdir().unwrap();
+    run(command.args(documents(&folder)));
 }
 
 /// A rule that finds nothing here finds something where it is broken.

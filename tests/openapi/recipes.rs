@@ -18,7 +18,7 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../openapi/RECIPES.md")
 const HEAD: &str = "\
 # Recipes
 
-A curl command for each operation, with the examples of the [OpenAPI document](hub.yaml). The page is made from the
+A curl command for each operation, with the examples of the [OpenAPI document](hub.json). The page is made from the
 document, and a test runs every command against a live hub: `HUB_UPDATE_REFERENCE=1 cargo test --workspace --test it -- recipes`
 regenerates it.
 

@@ -1,5 +1,6 @@
-//! `openapi export`: the committed document, which a test of the server keeps equal to what it serves.
+//! `openapi export`: the document of the server of this version.
 
+use hub_server::openapi::Rendering;
 use serde_json::{Value, json};
 
 use super::read_file;
@@ -9,20 +10,16 @@ use crate::{
     printer::{Format, Printer},
 };
 
-const JSON: &str = include_str!("../../../openapi/hub.json");
-const YAML: &str = include_str!("../../../openapi/hub.yaml");
-const JSON_V3_1: &str = include_str!("../../../openapi/hub.v3_1.json");
-
 pub fn run(args: &ExportArgs, printer: &Printer) -> Result<(), Failure> {
     let by_ending = args.check.as_deref().and_then(|file| {
         let ending = std::path::Path::new(file).extension()?;
         (ending == "yaml" || ending == "yml").then_some(DocumentFormat::Yaml)
     });
     let format = args.format.or(by_ending).unwrap_or(DocumentFormat::Json);
-    let document = choose(args, format)?;
-    let Some(file) = &args.check else { return print(document, format, printer) };
+    let document = choose(args, format)?.text();
+    let Some(file) = &args.check else { return print(&document, format, printer) };
     let found = read_file(file)?;
-    if let Some(line) = first_difference(document, &found) {
+    if let Some(line) = first_difference(&document, &found) {
         let what = format!("{file} differs from the document of this version in line {line}");
         return Err(Failure::new(Exit::CheckFailed, "CONFLICT", what)
             .with_hint("print the current one with hub-cli openapi export"));
@@ -34,13 +31,13 @@ pub fn run(args: &ExportArgs, printer: &Printer) -> Result<(), Failure> {
     }
 }
 
-fn choose(args: &ExportArgs, format: DocumentFormat) -> Result<&'static str, Failure> {
+fn choose(args: &ExportArgs, format: DocumentFormat) -> Result<Rendering, Failure> {
     let is_named = |ending: &str| args.check.as_deref().is_some_and(|file| file.ends_with(ending));
     let by_name = if is_named("v3_1.json") { SpecVersion::V3_1 } else { SpecVersion::V3_0 };
     match (args.spec.unwrap_or(by_name), format) {
-        (SpecVersion::V3_0, DocumentFormat::Json) => Ok(JSON),
-        (SpecVersion::V3_0, DocumentFormat::Yaml) => Ok(YAML),
-        (SpecVersion::V3_1, DocumentFormat::Json) => Ok(JSON_V3_1),
+        (SpecVersion::V3_0, DocumentFormat::Json) => Ok(Rendering::Json),
+        (SpecVersion::V3_0, DocumentFormat::Yaml) => Ok(Rendering::Yaml),
+        (SpecVersion::V3_1, DocumentFormat::Json) => Ok(Rendering::JsonV3_1),
         (SpecVersion::V3_1, DocumentFormat::Yaml) => {
             Err(Failure::usage("OpenAPI 3.1 is printed as JSON only; --format yaml is for 3.0"))
         }

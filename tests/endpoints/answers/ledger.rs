@@ -26,7 +26,7 @@ pub struct Ledger {
 
 impl Ledger {
     pub fn new() -> Self {
-        let mut document: Value = serde_json::from_str(&openapi::committed().json_v3_1).unwrap();
+        let mut document: Value = serde_json::from_str(&openapi::Rendering::JsonV3_1.text()).unwrap();
         // A response has no field that its schema does not name.
         for schema in document["components"]["schemas"].as_object_mut().unwrap().values_mut() {
             if schema["properties"].is_object() && schema.get("additionalProperties").is_none() {
