@@ -36,18 +36,39 @@ pub struct Bot {
     pub created_at: Timestamp,
 }
 
-/// A bot, with what its poller last noted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Connection of a bot.
+#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
 pub struct BotHealth {
     /// The bot.
+    #[api(
+        skip,
+        and(bot_id: BotId = |health: &Self| health.bot.id, "Id of the bot."),
+        and(status: BotStatus = |health: &Self| health.bot.status, "Connection status."),
+        and(
+            status_reason: Option<String> = |health: &Self| health.bot.status_reason.clone(),
+            "Reason for the status, if known."
+        ),
+        and(
+            can_send: bool = |health: &Self| health.bot.can_send,
+            "Whether a message to the owner of the account can be sent now."
+        ),
+        and(
+            send_disabled_reason: Option<String> = |health: &Self| health.bot.send_disabled_reason.clone(),
+            "Reason if it cannot."
+        ),
+        and(
+            last_inbound_at: Option<Timestamp> = |health: &Self| health.bot.last_inbound_at,
+            "When the last message was received."
+        ),
+    )]
     pub bot: Bot,
-    /// Since when it has its status.
+    /// Time of the last change of the status.
     pub since: Timestamp,
-    /// When the network last answered a poll.
+    /// When the network last responded to a poll.
     pub last_poll_at: Option<Timestamp>,
-    /// What last went wrong.
+    /// The last error.
     pub last_error: Option<String>,
-    /// The node that works for it, by its name or else its id; absent when none does.
+    /// Node that works for the bot; absent if no node does.
     pub poller_node: Option<String>,
 }
 

@@ -80,8 +80,8 @@ impl Container {
         })?;
         // What is sent and received has every field.
         found.has_default &= found.direction != Direction::Both;
-        if found.direction == Direction::Response && (found.is_lenient || found.like.is_some()) {
-            return Err(Error::new_spanned(&input.ident, "`lenient` and `like` are for `input`"));
+        if found.direction == Direction::Response && found.is_lenient {
+            return Err(Error::new_spanned(&input.ident, "`lenient` is for requests"));
         }
         Ok(found)
     }

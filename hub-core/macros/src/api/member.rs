@@ -143,14 +143,14 @@ impl<'a> Member<'a> {
             let properties = self.properties.iter().map(Bounds::of_lengths);
             quote!(#(.chars(#chars))* #(.range(#range))* #(.items(#items))* #(.pattern(#pattern))* #(.properties(#properties))*)
         });
+        let like = container.like.iter();
         let input = (container.direction == Direction::Request).then(|| {
             let is_required = !self.may_be_absent(container);
-            let like = container.like.iter();
             let absent = self.shown_default(container).into_iter();
-            quote!(.required(#is_required) #(.like::<#like>())* #(.absent(#absent))*)
+            quote!(.required(#is_required) #(.absent(#absent))*)
         });
         quote! {
-            ::hub_core::openapi::Field::new::<#ty>(#name, #text) #bounded #input,
+            ::hub_core::openapi::Field::new::<#ty>(#name, #text) #(.like::<#like>())* #bounded #input,
             #(#and)*
         }
     }

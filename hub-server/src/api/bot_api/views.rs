@@ -21,16 +21,16 @@ use crate::{
 view! {
     /// An accepted message.
     #[derive(Debug, Api)]
+    #[api(like = Sent)]
+    #[expect(missing_docs, reason = "the other fields are those of `Sent`")]
     pub struct BotSentView from sent: Sent {
         /// Always `true`.
         pub success: Always<true> = Always,
         /// Always `true`.
         pub ok: Always<true> = Always,
-        /// Id of the message.
         pub message_id: MessageId,
         /// Network id of its first part.
         pub client_id: String,
-        /// Id of the trace of the send.
         pub trace_id: TraceId,
     }
 }
@@ -38,18 +38,15 @@ view! {
 view! {
     /// A person with whom the bot has exchanged messages. Unknown texts are empty, never absent.
     #[derive(Debug, Api)]
+    #[api(like = Contact)]
+    #[expect(missing_docs, reason = "the other fields are those of `Contact`")]
     pub struct BotContactView from contact: Contact {
-        /// Id on the chat network, case-sensitive.
         pub user_id: String,
-        /// Display name on the chat network.
         pub user_name: String,
         /// Remark of the owner.
         pub remark: String,
-        /// URL of the picture.
         pub avatar_url: String,
-        /// Time of the last message in either direction.
         pub last_message_at: Timestamp,
-        /// Number of messages.
         pub message_count: i64,
         /// `last_message_at` in Unix seconds.
         pub last_msg_at: i64 = contact.last_message_at.as_seconds(),
@@ -79,18 +76,16 @@ impl From<Page<Contact>> for BotContactsView {
 view! {
     /// The bot.
     #[derive(Debug, Api)]
+    #[api(like = Bot)]
+    #[expect(missing_docs, reason = "the other fields are those of `Bot`")]
     pub struct BotInfoView from bot: Bot {
         /// Always `true`.
         pub ok: Always<true> = Always,
         /// Id of the bot.
         pub bot_id: BotId = bot.id,
-        /// Name.
         pub name: String = bot.name.clone(),
-        /// Connection status.
         pub status: BotStatus,
-        /// Id of the account on the chat network.
         pub wx_id: String = bot.wx_id.clone(),
-        /// When it was bound.
         pub created_at: Timestamp,
         /// The bot in the older dialect.
         pub bot: OlderBotView = bot.into(),
@@ -126,10 +121,10 @@ impl From<hub_core::bots::BotStatus> for OlderBotStatus {
 view! {
     /// The bot, in the older dialect.
     #[derive(Debug, Api)]
+    #[api(like = Bot)]
+    #[expect(missing_docs, reason = "the other fields are those of `Bot`")]
     pub struct OlderBotView from bot: Bot {
-        /// Id of the bot.
         pub id: BotId,
-        /// Name.
         pub name: String,
         /// Chat network.
         pub provider: String = bot.network,

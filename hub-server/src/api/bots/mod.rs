@@ -3,8 +3,8 @@
 use hub_core::{
     Hub,
     bots::{
-        BindStep, BindView, Bot, Bots, Contact, Direction, ListedMessage, Message, MessageSearch, NewBind,
-        NewSend, Outcome, Sent,
+        BindStep, BindView, Bot, BotHealth, Bots, Contact, Direction, ListedMessage, Message, MessageSearch,
+        NewBind, NewSend, Outcome, Sent,
     },
     id::{BindId, BotId, ChannelId, MessageId},
     time::Timestamp,
@@ -18,10 +18,7 @@ use poem_openapi::{
 mod requests;
 #[cfg(test)]
 mod tests;
-pub(in crate::api) mod views;
-
 pub use requests::{ConfirmBind, RenameBot, SendMedia, SendMessage, SetRemark, TextFormat};
-pub use views::BotHealthView;
 
 use super::Tag;
 use crate::{
@@ -134,8 +131,8 @@ impl BotsApi {
     ///
     /// Whether it is polled, the last error, and whether it can send.
     #[oai(path = "/api/bots/:id/status", method = "get", operation_id = "getBotStatus")]
-    async fn status(&self, hub: Data<&Hub>, user: User, id: Path<BotId>) -> ApiResult<BotHealthView> {
-        ok(hub.bots().status(&user.0, id.0).await?.into())
+    async fn status(&self, hub: Data<&Hub>, user: User, id: Path<BotId>) -> ApiResult<BotHealth> {
+        ok(hub.bots().status(&user.0, id.0).await?)
     }
 
     /// Reconnects a bot
