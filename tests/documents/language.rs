@@ -125,8 +125,7 @@ fn is_private(item: &str) -> bool {
 #[test]
 fn doc_comments_say_what_items_do() {
     let (mut all, mut questions, mut short) = (0_u32, 0_u32, Vec::new());
-    for (path, code) in files().into_iter().filter(|(path, _)| path.starts_with("hub-core") && is_rust(path))
-    {
+    for (path, code) in files().into_iter().filter(|(path, _)| is_product(path)) {
         for (first, lines, item) in doc_comments(&code) {
             all += 1;
             questions += u32::from(first.split(' ').next().is_some_and(|word| QUESTIONS.contains(&word)));
@@ -140,8 +139,9 @@ fn doc_comments_say_what_items_do() {
     assert!(short.is_empty(), "a private item needs no doc comment that says nothing:\n{}", short.join("\n"));
 }
 
-fn is_rust(path: &Path) -> bool {
-    path.extension().is_some_and(|kind| kind == "rs")
+/// Whether it is Rust code of one of the three crates.
+fn is_product(path: &Path) -> bool {
+    path.to_string_lossy().starts_with("hub-") && path.extension().is_some_and(|kind| kind == "rs")
 }
 
 /// The citations in a line: paths of documents with an anchor if there is one, and references by section or number.

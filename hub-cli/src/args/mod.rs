@@ -100,7 +100,7 @@ pub struct Cli {
     pub fields: Fields,
 }
 
-/// Output options.
+/// Options of the output, of every command.
 #[derive(Debug, Args)]
 struct Global {
     /// Print one JSON document; with a list, only these fields; with ?, the names of the fields

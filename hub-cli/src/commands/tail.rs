@@ -111,7 +111,6 @@ impl Start {
     }
 }
 
-/// The followed bot.
 struct Tail<'r> {
     client: &'r Client,
     bot: BotId,

@@ -52,7 +52,6 @@ fn assert_is_as_before(seen: &str) {
     assert!(words.contains(&"icanon") && words.contains(&"echo") && words.contains(&"isig"), "{terminal}");
 }
 
-/// Messages are watched.
 #[test]
 fn the_panel_shows_messages_and_ends_with_q() {
     let (stage, key) = stage();

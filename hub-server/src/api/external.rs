@@ -252,7 +252,6 @@ pub(crate) fn wants_a_page(headers: &HeaderMap) -> bool {
 }
 
 impl SeeOther {
-    /// Redirects the browser.
     pub(crate) fn to(to: String) -> Self {
         Self { to, cookies: Vec::new() }
     }

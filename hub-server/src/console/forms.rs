@@ -16,7 +16,6 @@ const MAX_FIELDS: usize = 1000;
 pub(super) struct Submitted {
     /// The action: the value of the button.
     pub(super) action: String,
-    /// All other fields.
     pub(super) fields: Vec<(String, String)>,
     /// The file, with the memory that it occupies until it is stored.
     pub(super) file: Option<(Attachment, MediaRoom)>,

@@ -55,7 +55,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(75);
 /// Timeout of the local URL, as for a webhook.
 const FORWARD_TIMEOUT: Duration = Duration::from_secs(30);
-/// Pause before reconnecting.
 const RECONNECT_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum size of a response.
 const MAX_ANSWER: usize = 64 << 20;
@@ -78,7 +77,6 @@ struct Listen<'p> {
     extra: HeaderMap,
 }
 
-/// The followed channel.
 struct Channel {
     name: String,
     id: ChannelId,

@@ -30,7 +30,6 @@ use crate::{
     },
 };
 
-/// The client.
 pub(super) enum Speaker {
     /// An app on one bot. Its token is looked up for every send, as for every call of the Bot API.
     Installation { installation_id: InstallationId, token: Secret },

@@ -33,7 +33,6 @@ fn frame(lang: &str, title: &str, inside: &Markup) -> Markup {
     }
 }
 
-/// The authorization request.
 pub(super) fn consent(asked: &Authorization, texts: &Texts) -> Markup {
     let app = &asked.app;
     let place = Url::parse(&asked.redirect_uri).map(|url| url.origin().ascii_serialization());
