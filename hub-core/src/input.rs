@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::{error::Problems, secret::Secret};
 
-/// What an update does to a value that is not shown: left out keeps it, `null` clears it, a value sets it.
+/// A change of a value that is not shown: an absent field keeps it, `null` clears it, a value sets it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Change<T> {
     /// The field was left out.
@@ -30,13 +30,13 @@ impl<T> Change<T> {
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Change<T> {
-    /// For a field with `#[serde(default)]`, which is what tells "left out" from `null`.
+    /// Requires `#[serde(default)]` on the field, which distinguishes an absent field from `null`.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Option::deserialize(deserializer)?.map_or(Self::Clear, Self::Set))
     }
 }
 
-/// Says why a text breaks a rule of this length.
+/// Returns the reason why a text breaks a rule of this length.
 type Rule = fn(&str, &RangeInclusive<usize>) -> Option<Cow<'static, str>>;
 
 /// A text, or texts of a list.

@@ -12,7 +12,7 @@ pub const DEFAULT_LIMIT: u32 = 50;
 /// See [`DEFAULT_LIMIT`].
 pub const MAX_LIMIT: u32 = 200;
 
-/// Which page of a list: at most `limit` items after the position `after`.
+/// A request for a page of a list: at most `limit` items after the position `after`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageRequest {
     limit: u32,
@@ -138,7 +138,7 @@ impl<T> CountedPage<T> {
 /// cursor that continues after the last row it read.
 pub const MAX_SCANNED: u32 = 1_000;
 
-/// What was read for a page.
+/// Rows that were read for a page.
 #[derive(Debug)]
 pub struct Found<T> {
     /// The rows: one more than the page has room for, if there are as many.
@@ -172,7 +172,7 @@ impl<K: Kind> Scan<K> {
         }
     }
 
-    /// How many ids to read: one more than the maximum, to see whether the list ends there.
+    /// Returns the number of ids to read: one more than the maximum, to detect whether the list ends there.
     pub fn wanted(&self) -> i64 {
         i64::from(self.max) + 1
     }
@@ -182,7 +182,7 @@ impl<K: Kind> Scan<K> {
         &self.ids[..self.ids.len().min(self.max as usize)]
     }
 
-    /// Takes what was read.
+    /// Stores the ids that were read.
     pub fn read(&mut self, ids: Vec<Id<K>>) {
         self.ids = ids;
     }

@@ -1,5 +1,5 @@
-//! Telling an app's own server that it was installed: the way in which published apps get their token when a bot's
-//! owner installs them directly.
+//! Notifies an app's server of an installation. Published apps get their token this way when a bot's owner installs
+//! them directly.
 
 use std::time::Duration;
 
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use super::{App, Apps, InstalledApp, everybody, secret_place, updated};
 use crate::{access::Actor, egress::Call, error::Result, model::audit::Action, secret::Secret};
 
-/// How long the answer may take.
+/// Timeout of the request.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest answer, in bytes.
+/// Longest response, in bytes.
 const MAX_ANSWER: usize = 16 * 1024;
 
 impl Apps<'_> {
@@ -33,7 +33,7 @@ impl Apps<'_> {
         }
     }
 
-    /// Tells, and answers the URL for events that the app names.
+    /// Notifies the app, and returns the webhook URL that its response names.
     async fn notify(&self, app: &App, installed: &InstalledApp, uri: &str) -> Result<Option<String>> {
         let url = self.ctx.egress.check_url(uri)?;
         let installation = &installed.installation;
@@ -65,7 +65,7 @@ impl Apps<'_> {
         self.ctx.sealer.open(&secret_place(app.id), &secrets.webhook_secret)
     }
 
-    /// Makes a URL the app's for events, if it has none meanwhile, and tries it.
+    /// Sets the app's webhook URL unless one is set, and verifies it.
     async fn take_url(&self, actor: &Actor, app: &App, url: String) -> Result<()> {
         self.ctx.egress.check_url(&url)?;
         let (id, entry) = (app.id, self.ctx.audit(actor, Action::AppUpdated));

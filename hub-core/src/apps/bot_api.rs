@@ -20,7 +20,7 @@ impl Apps<'_> {
     /// The contacts of the app's bot, most recently active first.
     ///
     /// # Errors
-    /// `FORBIDDEN` for who is no app, or was not granted `contact:read`.
+    /// `FORBIDDEN` unless the caller is an app with the scope `contact:read`.
     pub async fn contacts(&self, actor: &Actor, page: &PageRequest) -> Result<Page<Contact>> {
         let app = actor.app()?;
         app.scopes.require(AppScope::ContactRead)?;
@@ -30,7 +30,7 @@ impl Apps<'_> {
     /// The app's bot.
     ///
     /// # Errors
-    /// `FORBIDDEN` for who is no app, or was not granted `bot:read`.
+    /// `FORBIDDEN` unless the caller is an app with the scope `bot:read`.
     pub async fn bot(&self, actor: &Actor) -> Result<Bot> {
         let app = actor.app()?;
         app.scopes.require(AppScope::BotRead)?;
@@ -51,7 +51,7 @@ impl Apps<'_> {
     /// Replaces the tools that the app has on its bot alone; answers how many there are.
     ///
     /// # Errors
-    /// `FORBIDDEN` for who is no app, or was not granted `tools:write`; `INVALID_PARAMS` with every bad field.
+    /// `FORBIDDEN` unless the caller is an app with the scope `tools:write`; `INVALID_PARAMS` with every bad field.
     pub async fn set_installation_tools(&self, actor: &Actor, tools: Vec<AppTool>) -> Result<usize> {
         let app = *actor.app()?;
         app.scopes.require(AppScope::ToolsWrite)?;

@@ -13,7 +13,7 @@ use crate::{
 pub const MAX_LOGGED_BODY: usize = 4 * 1024;
 
 impl Apps<'_> {
-    /// Notes a call, behind its answer: a crash may lose the note, and nothing else.
+    /// Logs a request after its response was sent. A crash may lose the entry, and nothing else.
     pub fn note_call(&self, mut call: NewAppCall) {
         for body in [&mut call.request_body, &mut call.response_body] {
             // PostgreSQL holds no U+0000.
@@ -26,7 +26,7 @@ impl Apps<'_> {
             .write_later(move |tx| Box::pin(async move { tx.app_calls().insert(id, &call, now).await }));
     }
 
-    /// What an app on a bot asked of the Bot API, newest first.
+    /// Lists the Bot API requests of an app on a bot, newest first.
     ///
     /// # Errors
     /// `NOT_FOUND` unless the bot is the caller's and has the app.

@@ -1,4 +1,4 @@
-//! What an author gives to make or change an app, and the rules for it.
+//! Input to create or change an app, and its validation.
 
 use serde::{Deserialize, Serialize};
 use url::{Host, Url};

@@ -50,19 +50,19 @@ pub(crate) struct SourceMessage<'m> {
     pub message_id: MessageId,
     /// Sender.
     pub from_user_id: &'m str,
-    /// Their name; empty when it is not known.
+    /// The sender's name; empty if unknown.
     pub user_name: &'m str,
     /// The recipient of replies.
     pub peer: &'m str,
     /// Group, or empty.
     pub group_id: &'m str,
-    /// What it is.
+    /// Kind of message.
     pub kind: MessageKind,
     /// Its text.
     pub text: &'m str,
     /// Its parts, as they are stored.
     pub items: &'m str,
-    /// When it was sent.
+    /// Time of sending.
     pub sent_at: Timestamp,
 }
 

@@ -39,12 +39,12 @@ pub struct InstalledApp {
     pub app_token: ShownOnce,
 }
 
-/// What came of installing an app.
+/// Outcome of installing an app.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Install {
-    /// It is there.
+    /// The app is installed.
     Done(Box<InstalledApp>),
-    /// The app begins its installation itself: the browser has to go there first, by this address of the hub.
+    /// The app starts its installation itself: the browser has to go there first, by this address of the hub.
     AtTheApp(String),
 }
 

@@ -1,4 +1,4 @@
-//! Who may find an app: its author asks, an administrator decides.
+//! Listing of apps: the author requests it, an administrator decides.
 
 use futures_util::FutureExt;
 
@@ -59,7 +59,7 @@ impl Apps<'_> {
     /// The apps that wait for an administrator, newest first.
     ///
     /// # Errors
-    /// `FORBIDDEN` for who is no administrator.
+    /// `FORBIDDEN` unless the caller is an administrator.
     pub async fn pending(&self, actor: &Actor, page: &PageRequest) -> Result<Page<App>> {
         actor.admin()?;
         let rows = self.ctx.store.read().await?.apps().pending(page).await?;
@@ -72,7 +72,7 @@ impl Apps<'_> {
     /// Approves the listing of an app.
     ///
     /// # Errors
-    /// `FORBIDDEN` for who is no administrator, `NOT_FOUND`, `CONFLICT` when the app does not wait.
+    /// `FORBIDDEN` unless the caller is an administrator, `NOT_FOUND`, `CONFLICT` when the app does not wait.
     pub async fn approve(&self, actor: &Actor, id: AppId) -> Result<App> {
         actor.admin()?;
         self.relist(actor.reviewing_scope()?, id, Some(actor), |app| {
@@ -89,8 +89,8 @@ impl Apps<'_> {
     /// affected.
     ///
     /// # Errors
-    /// `FORBIDDEN` for who is no administrator, `NOT_FOUND`, `INVALID_PARAMS` on the field `reason`, `CONFLICT`
-    /// when the app neither waits nor is listed.
+    /// `FORBIDDEN` unless the caller is an administrator, `NOT_FOUND`, `INVALID_PARAMS` on the field `reason`,
+    /// `CONFLICT` when the app neither waits nor is listed.
     pub async fn reject(&self, actor: &Actor, id: AppId, reason: &str) -> Result<App> {
         actor.admin()?;
         let mut problems = Problems::default();

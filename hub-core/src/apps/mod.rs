@@ -68,7 +68,7 @@ pub struct Apps<'h> {
     ctx: &'h Context,
 }
 
-/// Where the webhook secret of an app is sealed.
+/// Returns the context that the webhook secret of an app is sealed with.
 pub(crate) fn secret_place(id: AppId) -> String {
     format!("apps.webhook_secret:{id}")
 }
@@ -81,7 +81,7 @@ impl<'h> Apps<'h> {
     /// Apps that the caller may see, newest first.
     ///
     /// # Errors
-    /// `FORBIDDEN` for who is neither user nor operator.
+    /// `FORBIDDEN` unless the caller is a user or the operator.
     pub async fn list(&self, actor: &Actor, view: AppView, page: &PageRequest) -> Result<Page<App>> {
         let scope = actor.scope()?;
         let rows = self.ctx.store.read().await?.apps().page(scope, view, page).await?;
@@ -110,8 +110,8 @@ impl<'h> Apps<'h> {
     /// included.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` with every bad field; `FORBIDDEN` for who is no user; `CONFLICT` when the short name is
-    /// taken, the user has [`MAX_APPS`], or the idempotency key was used for something else.
+    /// `INVALID_PARAMS` with every bad field; `FORBIDDEN` unless the caller is a user; `CONFLICT` when the short name
+    /// is taken, the user has [`MAX_APPS`], or the idempotency key was used for something else.
     pub async fn create(
         &self,
         actor: &Actor,

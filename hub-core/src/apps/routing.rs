@@ -1,5 +1,5 @@
-//! Which apps on a bot a message is for: the one that is called by its handle; else those that have the command; else
-//! those that asked for messages of its kind. One of the three, in that order.
+//! Routing of a message to the apps on its bot. The first rule that matches decides: the app that the text addresses
+//! by its handle, the apps that have the command, or the apps that subscribed to messages of its kind.
 
 use crate::{
     apps::{AppEventKind, AppScope, AppTool},
@@ -7,7 +7,7 @@ use crate::{
     network::MessageKind,
 };
 
-/// What an app gets of a message.
+/// Input of an app from a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AppInput<'t> {
     /// The message, with the text as it is meant for the app.
@@ -33,7 +33,7 @@ impl AppRuntime {
         self.events.iter().any(|asked| *asked == kind || *asked == AppEventKind::Message)
     }
 
-    /// What is behind its handle, when the text begins with it.
+    /// Returns the text after the app's handle if the text begins with the handle.
     fn called<'t>(&self, text: &'t str) -> Option<&'t str> {
         let rest = self.handle.addressed(text)?;
         // A mention further on leaves the text whole.
@@ -41,7 +41,7 @@ impl AppRuntime {
     }
 }
 
-/// The kind of event that a message is; `None` for what apps know nothing of.
+/// Returns the kind of event for a kind of message; `None` if apps get no event for it.
 pub fn kind_of(kind: MessageKind) -> Option<AppEventKind> {
     match kind {
         MessageKind::Text => Some(AppEventKind::MessageText),

@@ -118,11 +118,11 @@ impl Apps<'_> {
         }
     }
 
-    /// Who presents this token. A text that was never handed out costs no query.
+    /// Authenticates an installation by its token. Malformed tokens are rejected without a query.
     ///
     /// # Errors
-    /// `INVALID_TOKEN` for a text that is no current token, nor an old one within its grace time; `FORBIDDEN` for
-    /// the token of an app that is switched off on its bot, or whose author or whose bot's owner is.
+    /// `INVALID_TOKEN` unless the token is current, or a replaced one within its grace period; `FORBIDDEN` if the app
+    /// is disabled on its bot, or if the app's author or the bot's owner is disabled.
     pub async fn authenticate_token(&self, token: &str) -> Result<Actor> {
         let unknown = || Error::new(ErrorCode::InvalidToken, "the app token is unknown or was replaced");
         let hash = parse_token(TokenKind::App, token).ok_or_else(unknown)?;

@@ -1,4 +1,4 @@
-//! What an app can be asked to do: by a person with a command, by a model with arguments.
+//! Tools of apps: people call them with a command, models with arguments.
 
 use serde_json::Value;
 

@@ -1,10 +1,9 @@
-//! Tools of installed apps as a model sees them: their names, their descriptions, and what it may pass to them.
-//! Calling them is `delivery`'s.
+//! Tools of installed apps as a model sees them: names, descriptions and parameters. `delivery` calls them.
 //!
-//! The scope that governs is `message:read`: a call reveals to the app what a person wants from the bot, like a
-//! command that the person types, and an app that may not read messages gets neither. `tools:write` is about changing
-//! the list of tools, and what a tool answers is said by the model, not by the app; a file that comes with it is sent
-//! as the app sends any, with `message:write`.
+//! Requires the scope `message:read`: a call reveals to the app what a person wants from the bot, like a command that
+//! the person types, and an app that may not read messages gets neither. `tools:write` allows changes to the list of
+//! tools. The model, not the app, sends the result of a tool; a file in the result is sent by the app and requires
+//! `message:write`.
 
 use std::fmt::Write;
 
@@ -30,7 +29,7 @@ const MAX_ARGUMENTS: usize = 64 * 1024;
 /// Longest sentence about wrong arguments, in characters: it may repeat a piece of them.
 const MAX_PROBLEM: usize = 300;
 
-/// What models are offered of a bot's apps, in the order of their installation.
+/// Returns the tools of a bot's apps for a model, in the order of installation, up to [`MAX_OFFERED`] bytes.
 pub(crate) fn offered(apps: &[Toolbox]) -> Vec<Tool> {
     let mut room = MAX_OFFERED;
     let functions = callable(apps).map(|(of, tool)| Tool::Function {
@@ -91,8 +90,8 @@ fn parameters(tool: &AppTool) -> Value {
     Value::Object(schema)
 }
 
-/// The arguments that a model wrote for a tool, held against the tool's schema. Takes a while: call it off the async
-/// threads.
+/// Parses the arguments that a model wrote for a tool and validates them against the tool's schema. CPU-bound: call
+/// it off the async threads.
 ///
 /// # Errors
 /// A sentence for the model, which may try again.

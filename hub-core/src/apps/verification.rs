@@ -18,13 +18,13 @@ use crate::{
     wake::Hint,
 };
 
-/// How long the answer may take.
+/// Timeout of the challenge.
 const CHALLENGE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest answer, in bytes.
+/// Longest response, in bytes.
 const MAX_ANSWER: usize = 16 * 1024;
 
 impl Apps<'_> {
-    /// Tries an app's URL for events again.
+    /// Verifies an app's webhook URL again.
     ///
     /// # Errors
     /// `NOT_FOUND` unless the app is the caller's, `FORBIDDEN` for another user's app that the caller can see,
@@ -49,7 +49,7 @@ impl Apps<'_> {
         Ok(CreatedApp { app: App { webhook_verified, ..created.app }, ..created })
     }
 
-    /// Sends a challenge, and notes whether it came back: with the entry of the audit log in that case.
+    /// Sends a challenge and stores whether the URL returned it. Adds the audit entry only if it did.
     pub(super) async fn challenge(&self, app: &App, entry: Option<NewEntry>) -> Result<()> {
         let Some(url) = app.webhook_url.clone() else {
             return Err(Error::conflict("the app has no URL for events"));
@@ -65,7 +65,7 @@ impl Apps<'_> {
                         tx.audit().add(&entry).await?;
                     }
                 }
-                // Bots that have the app tell it from now on, or no more.
+                // From now on, bots that have the app send it events, or stop sending them.
                 Ok((same, tx.apps().begin_change(id).await?))
             })
         });

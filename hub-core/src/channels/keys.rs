@@ -1,4 +1,4 @@
-//! API keys of channels: made, replaced, recognised.
+//! API keys of channels: creation, replacement, authentication.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use crate::{
 /// The longest time that an old key may stay valid.
 pub const MAX_GRACE_HOURS: u32 = 72;
 
-/// What is shown of a key after its creation: its prefix and the last four characters.
+/// Returns the part of a key that is shown after its creation: its prefix and the last four characters.
 pub fn key_prefix(last4: &str) -> String {
     format!("{}…{last4}", TokenKind::ChannelKey.prefix())
 }
@@ -94,12 +94,11 @@ impl Channels<'_> {
         Ok(regenerated)
     }
 
-    /// Who presents this key. A text that was never handed out costs no query.
+    /// Authenticates a channel client by its key. Malformed keys are rejected without a query.
     ///
     /// # Errors
-    /// `INVALID_TOKEN` for a text that is no current key, nor an old one within its grace time; `FORBIDDEN`
-    /// for the key of a channel that is switched off, or whose owner is: the caller is known, and learns that
-    /// retrying with another key is no use.
+    /// `INVALID_TOKEN` unless the key is current, or a replaced one within its grace period; `FORBIDDEN` if the
+    /// channel or its owner is disabled: the key is valid, and a retry with another key cannot succeed.
     pub async fn authenticate_key(&self, key: &str) -> Result<Actor> {
         let unknown = || Error::new(ErrorCode::InvalidToken, "the channel key is unknown or was replaced");
         let hash = parse_token(TokenKind::ChannelKey, key).ok_or_else(unknown)?;

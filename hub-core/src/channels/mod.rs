@@ -307,7 +307,7 @@ impl<'h> Channels<'h> {
         Ok(channel)
     }
 
-    /// What keeps a channel's model from answering for now, if anything.
+    /// Returns the reason why a channel's model cannot respond for now, if any.
     ///
     /// # Errors
     /// `UNAVAILABLE` when the store cannot be read.

@@ -1,4 +1,4 @@
-//! What administrators see of users, and totals of the hub.
+//! Users as administrators see them, and totals of the hub.
 
 use serde_json::{Map, Value};
 
@@ -49,14 +49,14 @@ pub struct AdminUser {
     pub last_seen_at: Option<Timestamp>,
 }
 
-/// Which users are wanted; what is `None` does not matter.
+/// Filters of a list of users; `None` matches all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UserQuery {
     /// With this role.
     pub role: Option<Role>,
     /// In this status.
     pub status: Option<UserStatus>,
-    /// Whose username or name to show has this text, without regard to case.
+    /// With this text in the username or display name, without regard to case.
     pub q: Option<String>,
 }
 
@@ -129,7 +129,7 @@ impl BotCounts {
     }
 }
 
-/// What happened to the messages of a user's bots in one minute.
+/// Numbers of messages and traces of a user's bots in one minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MinuteCounts {
     /// Messages received from people.

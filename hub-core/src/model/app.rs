@@ -1,4 +1,4 @@
-//! What an app is.
+//! Apps, their installations, calls and tools.
 
 use std::collections::BTreeMap;
 
@@ -223,7 +223,7 @@ pub struct Installation {
     pub token_last4: String,
 }
 
-/// What is shown of a token after its creation: its prefix and the last four characters.
+/// Returns the part of a token that is shown after its creation: its prefix and the last four characters.
 pub fn token_prefix(last4: &str) -> String {
     format!("{}…{last4}", TokenKind::App.prefix())
 }
@@ -242,33 +242,33 @@ pub struct InstallationRecord {
 /// A token on its way into the store.
 #[derive(Debug, Clone)]
 pub struct NewToken {
-    /// What is looked up when the token is presented.
+    /// Hash by which a presented token is looked up.
     pub hash: TokenHash,
-    /// What lists show.
+    /// Last four characters, shown in lists.
     pub last4: String,
-    /// When it was made.
+    /// Time of creation.
     pub at: Timestamp,
     /// Until when the token before it stays valid; `None` ends it at once.
     pub old_until: Option<Timestamp>,
 }
 
-/// Whose events a socket is given.
+/// Source of the events that a socket receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Seat {
-    /// Those of one installation.
+    /// One installation.
     Installation(InstallationId),
-    /// Those of all installations of an app that have no socket of their own.
+    /// All installations of an app that have no socket of their own.
     App(AppId),
 }
 
 /// An app on a bot that receives events.
 #[derive(Debug, Clone)]
 pub struct AppRuntime {
-    /// Who it is, and what it may.
+    /// Identity and permissions.
     pub app: AppActor,
-    /// How people call it.
+    /// Handle by which people address it.
     pub handle: Handle,
-    /// What it asked for.
+    /// Events that it subscribed to.
     pub events: Vec<AppEventKind>,
     /// Its commands, without the slash, in lower case.
     pub commands: Vec<String>,
@@ -301,13 +301,13 @@ pub struct AppTool {
 /// An app on a bot, with the tools that models may call.
 #[derive(Debug, Clone)]
 pub struct Toolbox {
-    /// Who it is, and what it may.
+    /// Identity and permissions.
     pub app: AppActor,
     /// Its name.
     pub app_name: String,
-    /// Where it is called; it has echoed a challenge there.
+    /// URL that calls are sent to; verified by a challenge.
     pub webhook_url: String,
-    /// What calls are signed with.
+    /// Secret that signs calls.
     pub webhook_secret: Sealed,
     /// Its tools, each name once.
     pub tools: Vec<AppTool>,

@@ -123,19 +123,19 @@ words! {
 pub struct NewEntry {
     /// Its id.
     pub id: AuditId,
-    /// When.
+    /// Time of the act.
     pub at: Timestamp,
-    /// Who, as in [`AuditEntry::actor`].
+    /// Actor, as in [`AuditEntry::actor`].
     pub actor: String,
-    /// With which session or key.
+    /// Session or key that was used.
     pub credential: String,
-    /// What was done.
+    /// Type of the act.
     pub action: Action,
-    /// To what.
+    /// Id of the affected object.
     pub target: String,
-    /// The name of that, unless it is a user.
+    /// Name of the affected object, unless it is a user.
     pub target_name: String,
-    /// What else is known.
+    /// Further details.
     pub detail: Value,
     /// Address, unless there is a session that has one.
     pub ip: String,
@@ -183,13 +183,13 @@ pub struct AuditEntry {
 }
 
 impl NewEntry {
-    /// What it was done to. The name of a user is looked up when the entry is written.
+    /// Sets the affected object. The name of a user is looked up when the entry is written.
     #[must_use]
     pub fn target(self, id: impl Display, name: impl Into<String>) -> Self {
         Self { target: id.to_string(), target_name: name.into(), ..self }
     }
 
-    /// What else is worth knowing: an object without secrets.
+    /// Sets further details: an object without secrets.
     #[must_use]
     pub fn detail(self, detail: Value) -> Self {
         Self { detail, ..self }

@@ -1,4 +1,4 @@
-//! What a bot is: its record, its states, and what is derived from both.
+//! Bots: their record, their states, and the views derived from both.
 
 use crate::{
     id::{BindId, BotId, UserId},
@@ -126,7 +126,7 @@ pub struct BotRecord {
     pub last_error: Option<String>,
     /// The node that holds the lease.
     pub lease_owner: Option<String>,
-    /// What people call that node, if they named it.
+    /// Configured name of that node, if any.
     pub lease_name: Option<String>,
     pub lease_until: Timestamp,
     pub created_at: Timestamp,
@@ -142,7 +142,8 @@ impl BotRecord {
         Some(self.lease_name.as_deref().unwrap_or(owner))
     }
 
-    /// What the owner sees. `rules` are those of the bot's network; `None` when this hub does not have it.
+    /// Returns the bot as its owner sees it. `rules` are those of the bot's network; `None` if this hub does not
+    /// serve the network.
     pub fn into_view(self, rules: Option<WindowRules>, now: Timestamp) -> Bot {
         let disabled = match (self.status, rules) {
             (_, None) => Some(format!("this hub does not serve the network {}", self.network)),
@@ -178,7 +179,7 @@ pub struct StoredContact {
     pub message_count: i64,
     #[row(flatten)]
     pub window: Window,
-    /// When they were last sent something, as stored.
+    /// Times of the last sends to them, as stored.
     pub recent_sends: String,
 }
 
@@ -226,7 +227,7 @@ pub struct StoredBind {
     pub name: String,
     /// Status.
     pub status: BindStatus,
-    /// What only this hub may read.
+    /// Data that only this hub can read.
     pub private: Sealed,
     /// Codes shown so far.
     #[row(number)]
@@ -235,7 +236,7 @@ pub struct StoredBind {
     pub rev: i64,
     /// The bot it ended with.
     pub bot_id: Option<BotId>,
-    /// When it ends.
+    /// Time of expiry.
     pub expires_at: Timestamp,
 }
 

@@ -21,10 +21,10 @@ pub const DEFAULT_LANE_HOLD_S: u32 = 60;
 /// Maximum of [`ChannelOptions::lane_hold_s`].
 pub const MAX_LANE_HOLD_S: u32 = 3600;
 
-/// How long a replaced webhook secret signs in addition to the new one.
+/// Time during which a replaced webhook secret signs in addition to the new one.
 pub const OLD_SECRET_LIFE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A stored channel. What it holds is for the workers and for [`Channel`](crate::channels::Channel), which is what callers see.
+/// A stored channel, for the workers. Callers see it as a [`Channel`](crate::channels::Channel).
 #[derive(Debug, Clone, hub_macros::FromRow)]
 #[row(table = "channels")]
 #[expect(missing_docs, reason = "the fields are documented where they are shown: `Channel`")]
@@ -46,7 +46,7 @@ pub struct ChannelRecord {
     pub webhook_secret: Option<Sealed>,
     pub webhook_old_secret: Option<Sealed>,
     pub webhook_old_until: Option<Timestamp>,
-    /// Why the hub switched the webhook off by itself.
+    /// Reason why the hub switched the webhook off by itself.
     pub webhook_disabled: Option<String>,
     /// JSON of the AI sink's settings.
     pub ai: String,
@@ -173,7 +173,7 @@ pub(crate) fn encode<T: Serialize>(settings: &T) -> Result<String> {
     serde_json::to_string(settings).map_err(Error::internal)
 }
 
-/// Settings from the JSON text of a row; damage is our fault, not the caller's.
+/// Decodes settings from the JSON text of a row. Corrupt text is an internal error.
 pub(crate) fn decode<T: DeserializeOwned>(json: &str) -> Result<T> {
     serde_json::from_str(json).map_err(Error::internal)
 }
@@ -195,11 +195,11 @@ words! {
 /// A key on its way into the store.
 #[derive(Debug, Clone)]
 pub struct NewKey {
-    /// What is looked up when the key is presented.
+    /// Hash by which a presented key is looked up.
     pub hash: TokenHash,
-    /// What lists show.
+    /// Last four characters, shown in lists.
     pub last4: String,
-    /// When it was made.
+    /// Time of creation.
     pub at: Timestamp,
     /// Until when the key before it stays valid; `None` ends it at once.
     pub old_until: Option<Timestamp>,
@@ -246,7 +246,7 @@ pub struct ChannelTotals {
     pub health: ChannelHealth,
 }
 
-/// What a change does besides writing the row.
+/// Effect of a change in addition to writing the row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterChange {
     /// Nothing.

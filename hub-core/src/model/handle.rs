@@ -37,12 +37,12 @@ impl Handle {
         Some(text)
     }
 
-    /// What follows a mention that `text` starts with; `before` is the character in front.
+    /// Returns the text after a mention that `text` starts with; `before` is the preceding character.
     fn mention_at<'a>(&self, text: &'a str, before: Option<char>) -> Option<&'a str> {
         let rest = text.strip_prefix(['@', '＠'])?;
         let (name, rest) = rest.split_at_checked(self.0.len())?;
-        // In front, what may stand in a mail address; behind, what would make it another handle. Letters of
-        // other scripts are neighbours like any: Chinese puts no spaces around a mention.
+        // It is no mention after a character of an e-mail address, or before a character of a longer handle.
+        // Letters of other scripts may be adjacent: Chinese puts no spaces around a mention.
         let joined_before = before.is_some_and(|c| c.is_ascii_alphanumeric() || "._-+".contains(c));
         let joined_behind = rest.starts_with(is_handle_char);
         (name.eq_ignore_ascii_case(&self.0) && !joined_before && !joined_behind).then_some(rest)

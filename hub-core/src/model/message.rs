@@ -137,7 +137,7 @@ impl From<Quote> for Quoted {
     }
 }
 
-/// What filters look at in a message that a person sent.
+/// A message that a person sent, with the fields that filters read.
 #[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
 #[row(table = "messages")]
 pub struct ReceivedMessage {
@@ -151,7 +151,7 @@ pub struct ReceivedMessage {
     pub created_at: Timestamp,
 }
 
-/// Which messages of a bot are wanted; every part that is set must fit.
+/// Filters of a list of a bot's messages; all that are set must match.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MessageFilter {
     /// Only this way.
@@ -192,8 +192,8 @@ impl Outcome {
     }
 }
 
-/// Which messages of all bots are wanted. A `q` that is the id of a message or of a trace selects that message alone,
-/// whatever the other filters are.
+/// Filters of a search for messages of all bots. A `q` that is the id of a message or of a trace selects that message
+/// alone; the other filters are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MessageSearch {
     /// Filters that a list of one bot has too.
@@ -207,7 +207,7 @@ pub struct MessageSearch {
 }
 
 impl MessageSearch {
-    /// What the text of the search names by its id.
+    /// Returns the message or trace whose id is the text of the search.
     pub(crate) fn named(&self) -> Option<Named> {
         Named::read(self.filter.q.as_deref()?.trim())
     }

@@ -1,4 +1,4 @@
-//! What the text of a search names.
+//! Ids as the text of a search.
 
 use crate::id::{MessageId, TraceId};
 

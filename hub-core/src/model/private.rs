@@ -1,4 +1,4 @@
-//! What is secret in stored messages and contacts, and the places it is sealed for.
+//! Secret parts of stored messages and contacts, and the places that they are sealed for.
 
 use std::borrow::Cow;
 
@@ -46,7 +46,7 @@ pub(crate) fn context_token(
     Ok(private.context_token.map(|token| Secret::new(token.into_owned())))
 }
 
-/// Where a person's permission to answer is sealed for.
+/// Returns the place that a person's context token is sealed for.
 pub(crate) fn token_place(bot_id: BotId, user_id: &str) -> String {
     format!("contacts.context_token:{bot_id}:{user_id}")
 }

@@ -8,7 +8,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// What a replay needs to know of a trace.
+/// Fields of a trace that a replay needs.
 #[derive(Debug, Clone, hub_macros::FromRow)]
 #[row(table = "traces")]
 pub struct ReplaySource {
@@ -20,11 +20,11 @@ pub struct ReplaySource {
     pub bot_id: BotId,
     /// Its channel.
     pub channel_id: Option<ChannelId>,
-    /// Which way the message went.
+    /// Direction of the message.
     pub direction: Direction,
     /// Settings of the channel's webhook.
     pub webhook: Option<String>,
-    /// Why the hub switched the webhook off.
+    /// Reason why the hub switched the webhook off.
     pub webhook_disabled: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Revocations: what was revoked, and whom it concerns.
+//! Revocations, and the actors that they concern.
 
 use std::{fmt, str::FromStr};
 
@@ -9,7 +9,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// What ended, or changed so that it has to be looked at again.
+/// An object that was revoked, or that changed so that its permissions must be checked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Revoked {
     /// A session.

@@ -36,7 +36,7 @@ pub struct Session {
 pub struct ClientInfo {
     /// Network address; unknown for a program that embeds the hub.
     pub ip: Option<IpAddr>,
-    /// What the program calls itself; kept to 256 characters without control characters.
+    /// Name that the program reports; truncated to 256 characters, without control characters.
     pub user_agent: String,
 }
 

@@ -1,9 +1,10 @@
-//! What stored steps have in common. Stored steps can only be read with the dictionary that they were compressed with.
+//! Compression dictionary of stored steps. Stored steps can only be read with the dictionary that they were
+//! compressed with.
 
 use crate::id::TraceId;
 
-/// What steps consist of, the most frequent of it last. The compression refers to it by the distance from its end, so lines
-/// may be added at its beginning, and none may change.
+/// Fragments of steps, the most frequent ones last. The compression refers to them by the distance from the end, so
+/// lines may be added at the beginning, and none may change.
 macro_rules! common {
     () => {
         r#"

@@ -22,7 +22,7 @@ const MAX_COMPRESSED: usize = 4096;
 /// The bit of a piece's first number that tells whether it is compressed; the others are its length.
 const COMPRESSED: usize = 1;
 
-/// What is missing is as [`Step`] reads it; the time is in Unix milliseconds.
+/// A step as stored. Absent fields have the defaults of [`Step`]; the time is in Unix milliseconds.
 #[skip_serializing_none]
 #[derive(Serialize)]
 struct Stored<'s> {

@@ -132,7 +132,7 @@ impl Trace {
     }
 }
 
-/// Which traces of a bot a list shows.
+/// Filters of a list of a bot's traces.
 #[derive(Debug, Clone, Default)]
 pub struct TraceQuery {
     /// Only of this channel.
@@ -158,8 +158,8 @@ impl TraceQuery {
     }
 }
 
-/// Which traces of all bots are wanted. A `q` that is the id of a message or of a trace selects the traces of that
-/// message or that trace alone, whatever the other filters are.
+/// Filters of a search for traces of all bots. A `q` that is the id of a message or of a trace selects the traces of
+/// that message or that trace alone; the other filters are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TraceSearch {
     /// Only of this bot.
@@ -189,7 +189,7 @@ pub struct TraceSearch {
 }
 
 impl TraceSearch {
-    /// What the text of the search names by its id.
+    /// Returns the message or trace whose id is the text of the search.
     pub(crate) fn named(&self) -> Option<Named> {
         Named::read(self.q.as_deref()?.trim())
     }
@@ -234,7 +234,7 @@ words! {
     }
 }
 
-/// What is known of a delivery, to explain it.
+/// State of a delivery, for an explanation.
 #[derive(Debug, Clone, PartialEq, Eq, hub_macros::FromRow)]
 #[row(table = "deliveries")]
 pub struct DeliveryFacts {
@@ -245,8 +245,8 @@ pub struct DeliveryFacts {
     /// Attempts made.
     #[row(number)]
     pub attempts: u64,
-    /// When it is due.
+    /// Time at which it is due.
     pub due_at: Timestamp,
-    /// What went wrong, or what it waits for.
+    /// The last error, or the reason for waiting.
     pub last_error: Option<String>,
 }

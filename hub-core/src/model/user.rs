@@ -75,7 +75,7 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// What is shown of the secret after its creation: its prefix and the last four characters.
+    /// Returns the part of the secret that is shown after its creation: its prefix and the last four characters.
     pub fn prefix(&self) -> String {
         format!("{}…{}", TokenKind::UserKey.prefix(), self.last4)
     }

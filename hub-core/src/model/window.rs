@@ -1,5 +1,5 @@
-//! The sending window: when the network lets a bot write to a person (`docs/ilink.md#sending-window`). Pure: the
-//! numbers are the network's, the time is passed in.
+//! The sending window: the time in which the network lets a bot write to a person (`docs/ilink.md#sending-window`).
+//! Pure functions: the limits are the network's, and the time is passed in.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use crate::{network::WindowRules, time::Timestamp};
 /// The accounting of one person's window, as the store keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, hub_macros::FromRow)]
 pub struct Window {
-    /// When the person last wrote; absent when they never did since the last login.
+    /// Time of the person's last message; absent if there is none since the last login.
     pub opened_at: Option<Timestamp>,
     /// Sends since then.
     #[row(number)]
     pub sends: u32,
-    /// The words of the network when it refused a send since then. While `opened_at` is absent, for a person who wrote under
-    /// an earlier login: when the bot was bound again, in milliseconds.
+    /// Message with which the network refused a send since then. While `opened_at` is absent, for a person who wrote
+    /// under an earlier login: the time at which the bot was bound again, in Unix milliseconds.
     pub closed: Option<String>,
 }
 
-/// Why nothing may be sent to a person now.
+/// Reason why nothing may be sent to a person now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Closed {
     /// They have never written.
@@ -57,7 +57,7 @@ impl fmt::Display for Closed {
 }
 
 impl Window {
-    /// How many sends are left; `None` for any number.
+    /// Returns the number of sends that are left; `None` if it is not limited.
     ///
     /// # Errors
     /// The first rule that forbids a send now.
@@ -79,7 +79,7 @@ impl Window {
         }
     }
 
-    /// When the window ends by age; `None` when it is not open or ages never.
+    /// Returns the time at which the window expires; `None` if it is not open or never expires.
     pub fn expires_at(&self, rules: &WindowRules) -> Option<Timestamp> {
         Some(self.opened_at? + rules.age?)
     }

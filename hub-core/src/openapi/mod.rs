@@ -341,7 +341,7 @@ pub(crate) fn unless_empty(text: &str) -> Option<String> {
 /// An object in a request.
 ///
 /// # Errors
-/// When it is another value.
+/// If the value is absent or not an object.
 pub fn object<T: Type>(value: Option<Value>) -> Result<Map<String, Value>, ParseError<T>> {
     match value {
         Some(Value::Object(fields)) => Ok(fields),
@@ -352,7 +352,7 @@ pub fn object<T: Type>(value: Option<Value>) -> Result<Map<String, Value>, Parse
 /// Reads a field of an object in a request.
 ///
 /// # Errors
-/// When it is missing or has another type.
+/// If the field is missing or has another type.
 pub fn read<F: ParseFromJSON, T: Type>(
     fields: &mut Map<String, Value>,
     name: &str,
@@ -363,7 +363,7 @@ pub fn read<F: ParseFromJSON, T: Type>(
 /// Rejects a field that is another value than a text or a list of texts: poem-openapi reads numbers as texts.
 ///
 /// # Errors
-/// When it is one.
+/// If the field has such a value.
 pub fn only_texts<T: Type>(fields: &Map<String, Value>, name: &str) -> Result<(), ParseError<T>> {
     fn is_text(value: &Value) -> bool {
         value.is_string() || value.is_null()

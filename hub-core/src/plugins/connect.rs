@@ -8,7 +8,7 @@ const MAX_HOST: usize = 253;
 /// Reads an entry: the host in ASCII and lower case, with its port where one is named.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The reason why the entry is invalid.
 pub(super) fn entry(written: &str) -> Result<String, &'static str> {
     if written.is_empty() {
         return Err("must name a host");
@@ -60,18 +60,18 @@ pub(super) fn is_exact(entry: &str) -> bool {
     !host.contains('.') || !matches!(Host::parse(host), Ok(Host::Domain(_)))
 }
 
-/// What an entry says about a URL.
+/// Result of comparing an entry with a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cover {
     OtherHost,
     /// The host, at another port.
     OtherPort,
-    /// The host, which is to be reached by https.
+    /// The host, which requires https.
     NeedsTls,
     Covers,
 }
 
-/// Compares an entry with a URL. Without a port the entry means the usual one of the URL's scheme.
+/// Compares an entry with a URL. An entry without a port covers the default port of the URL's scheme.
 pub(super) fn cover(entry: &str, url: &Url, plain_http: bool) -> Cover {
     let (name, port) = split(entry);
     let Some(host) = url.host_str() else { return Cover::OtherHost };

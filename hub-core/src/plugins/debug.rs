@@ -31,18 +31,18 @@ pub const SAMPLE_URL: &str = "http://localhost:3000/hook";
 /// Largest message and answer that a plugin is tried with, together, in bytes.
 const MAX_INPUT: usize = 512 * 1024;
 
-/// What a hook is tried with.
+/// Input of a trial run of a hook.
 #[derive(Debug, Clone)]
 pub struct DebugRun {
     /// The source. Without a metadata block it has the defaults.
     pub script: String,
-    /// The webhook payload: `content`, `sender` and what else there is; see [`sample_message`].
+    /// The webhook payload with `content`, `sender` and the other fields; see [`sample_message`].
     pub message: Value,
     /// The request; drafted from the message when left out.
     pub request: Option<PluginRequest>,
     /// The webhook.
     pub url: String,
-    /// With an answer `onResponse` is tried, without one `onRequest`.
+    /// The response: with one `onResponse` runs, without one `onRequest`.
     pub response: Option<DebugResponse>,
     /// `ctx.state`.
     pub state: Option<Box<RawValue>>,
@@ -308,7 +308,7 @@ impl DebugResponse {
     }
 }
 
-/// The request that a hub would send for a message, but for what authenticates it.
+/// Returns the request that a hub would send for a message, without authentication.
 fn drafted(url: &str, message: &RawValue) -> PluginRequest {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -317,7 +317,7 @@ fn drafted(url: &str, message: &RawValue) -> PluginRequest {
     request::shown(&Method::POST, url, &headers, &Bytes::from(message.get().to_owned()))
 }
 
-/// What `@match` looks at.
+/// Returns the input of `@match` for a message.
 fn filter_input(message: &Value) -> FilterInput<'_> {
     let field = |name: &str| message[name].as_str().unwrap_or_default();
     let kinds =

@@ -1,4 +1,4 @@
-//! What differs between two texts, for people.
+//! Human-readable differences between two texts.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use similar::TextDiff;
 
 /// Longest text that is compared, in bytes.
 const MAX_TEXT: usize = 512 * 1024;
-/// Comparing ends after this long with a coarser answer.
+/// Time limit of a comparison; the result is coarser when it is reached.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
 /// Most lines of a difference that are kept.
 const MAX_LINES: usize = 2_000;

@@ -17,7 +17,7 @@ use crate::{
     sandbox::{FetchAnswer, FetchCall, FetchGate},
 };
 
-/// Most of an answer that is read, in bytes.
+/// Longest response body that is read, in bytes.
 const MAX_ANSWER: usize = 1024 * 1024;
 const METHODS: [Method; 6] =
     [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
@@ -38,17 +38,17 @@ pub struct Fetched {
     pub method: String,
     /// Target as the plugin wrote it.
     pub url: String,
-    /// The answer's status, or why there is none.
+    /// Status of the response, or the reason why there is none.
     pub result: Result<u16, String>,
 }
 
 impl ConnectGate {
-    /// A gate to these hosts; without TLS only where the webhook itself goes without.
+    /// Creates a gate to these hosts. `plain_http` allows requests without TLS, for a webhook that has none either.
     pub fn new(egress: Egress, connects: &[String], plain_http: bool) -> Self {
         Self { egress, connects: connects.to_owned(), plain_http, made: Mutex::default() }
     }
 
-    /// What was fetched so far.
+    /// Returns the fetches so far.
     pub fn made(&self) -> Vec<Fetched> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -83,7 +83,7 @@ impl FetchGate for ConnectGate {
         let answer = self.make(call, left).await;
         let result = answer.as_ref().map(|answer| answer.status).map_err(Clone::clone);
         let fetched = Fetched { method, url, result };
-        // At most as many as a run may make.
+        // The sandbox limits the number of fetches of a run.
         self.made.lock().unwrap_or_else(PoisonError::into_inner).push(fetched);
         answer
     }

@@ -1,8 +1,8 @@
 //! Plugins: JavaScript that runs before and after a webhook request.
 //!
 //! A plugin has a name, which belongs to its first author, and versions. A version is a source and never
-//! changes; it waits for a review, and what is approved is what runs, byte for byte. Channels pin versions.
-//! What runs a source is `sandbox`; when it runs is `delivery`'s part.
+//! changes. It waits for a review, and the approved source runs, byte for byte. Channels pin versions.
+//! `sandbox` runs a source, and `delivery` decides when.
 
 use crate::{
     access::Actor,
@@ -61,7 +61,7 @@ impl<'h> Plugins<'h> {
     /// The caller's own plugins in whatever state, newest first, each shown by its newest version.
     ///
     /// # Errors
-    /// `FORBIDDEN` for who is no user.
+    /// `FORBIDDEN` unless the caller is a user.
     pub async fn list_own(&self, actor: &Actor, page: &PageRequest) -> Result<Page<Plugin>> {
         let author = actor.user()?.user_id;
         let plugins = self.ctx.store.read().await?.plugins().page_of(author, page).await?;

@@ -1,4 +1,4 @@
-//! What a plugin may do, for who decides whether it may.
+//! Permissions of a plugin, as shown to reviewers and to users who install it.
 
 use super::{connect, manifest::Manifest};
 

@@ -39,15 +39,15 @@ impl Violation {
     }
 }
 
-/// Where requests of one plugin may go: to the configured origin, or to a host of its `@connect`.
+/// Allowed targets of one plugin's requests: the configured origin, and the hosts of its `@connect`.
 #[derive(Debug, Clone, Copy)]
 pub struct Reach<'a> {
-    /// The channel's webhook; `None` reaches nothing but `connects`.
+    /// The channel's webhook; with `None` only `connects` are allowed.
     pub configured: Option<&'a Url>,
-    /// Entries of `@connect`. A host name includes its sub-domains, an address or a name of one label does not; without
-    /// a port the usual one is meant.
+    /// Entries of `@connect`. A host name includes its sub-domains, an address or a name of one label does not. An
+    /// entry without a port covers the default port.
     pub connects: &'a [String],
-    /// Whether public names among them may also be reached without TLS: when the webhook itself is.
+    /// Whether public names among them may also be reached without TLS, as the webhook itself is.
     pub plain_http: bool,
 }
 
@@ -55,7 +55,7 @@ impl Reach<'_> {
     /// Checks a URL that a plugin wrote.
     ///
     /// # Errors
-    /// Why it may not be called.
+    /// The rule that forbids a request to the URL.
     pub fn check(&self, text: &str) -> Result<Url, Violation> {
         // The parser would remove these, and return the same URL as without them.
         if text.is_empty() || text.len() > 2048 || text.chars().any(|c| c.is_control() || c == ' ') {
@@ -86,7 +86,7 @@ impl Reach<'_> {
     }
 }
 
-/// What a plugin made of a request, checked.
+/// A request after a plugin's changes, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftRequest {
     /// Method.
@@ -122,10 +122,10 @@ pub fn shown_answer(status: StatusCode, headers: &HeaderMap, body: &Bytes) -> Pl
     PluginResponse { status: status.as_u16(), headers: pairs, body }
 }
 
-/// Checks what a plugin left of a request that it was shown as `before`.
+/// Checks a request after a plugin's changes; `before` is the request that the plugin was given.
 ///
 /// # Errors
-/// The first thing it may not do, named.
+/// The first violation.
 pub fn checked(
     left: PluginRequest,
     before: &PluginRequest,
@@ -175,8 +175,8 @@ fn joined(headers: &HeaderMap, name: &HeaderName) -> String {
     values.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a body is text: by what it says it is, and where it says nothing by its bytes. An object or an array of JSON is
-/// text whatever it says it is.
+/// Whether a body is text: by its content type, or by its bytes if it has none. A JSON object or array is text
+/// whatever its content type.
 pub(crate) fn is_text(headers: &HeaderMap, body: &Bytes) -> bool {
     let media_type = body_text::media_type(headers);
     let (kind, sub) = media_type.split_once('/').unwrap_or((&media_type, ""));

@@ -59,7 +59,6 @@ impl FromStr for PluginRef {
     }
 }
 
-/// What a reviewer decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Verdict {
     Approve,
@@ -72,7 +71,7 @@ impl Plugins<'_> {
     /// one and what it may do. A page has at most 20.
     ///
     /// # Errors
-    /// `FORBIDDEN` for who is no administrator.
+    /// `FORBIDDEN` unless the caller is an administrator.
     pub async fn pending(&self, actor: &Actor, page: &PageRequest) -> Result<Page<PendingVersion>> {
         actor.admin()?;
         let page = page.at_most(MAX_PENDING);
@@ -98,8 +97,8 @@ impl Plugins<'_> {
     /// may get another version between the look and the click.
     ///
     /// # Errors
-    /// `FORBIDDEN` for who is no administrator, `NOT_FOUND`, `CONFLICT` when nothing waits for a review or the
-    /// source is another one than was reviewed.
+    /// `FORBIDDEN` unless the caller is an administrator, `NOT_FOUND`, `CONFLICT` when nothing waits for a review or
+    /// the source is another one than was reviewed.
     pub async fn approve(
         &self,
         actor: &Actor,

@@ -11,10 +11,10 @@ use crate::{
 const KINDS: [MessageKind; 5] =
     [MessageKind::Text, MessageKind::Image, MessageKind::Voice, MessageKind::File, MessageKind::Video];
 
-/// Which messages a plugin is run for: any of its rules is enough, and no rule means every message.
+/// Rules that select the messages of a plugin. One matching rule is enough; without rules every message matches.
 #[derive(Clone, Default)]
 pub struct MatchRules {
-    /// As written, each rule by itself; empty if every message matches by default.
+    /// The rules as written; empty if every message matches by default.
     written: Vec<String>,
     everything: bool,
     kinds: Vec<MessageKind>,
@@ -65,7 +65,7 @@ impl MatchRules {
     /// Whether the plugin is run for a message.
     ///
     /// # Errors
-    /// Why the expression has no answer for this message; the caller decides what that means.
+    /// The reason why the expression cannot be evaluated for this message. The caller decides how to treat it.
     pub fn matches(&self, message: &FilterInput<'_>) -> Result<bool, String> {
         if self.written.is_empty() || self.everything || self.kinds.contains(&message.kind) {
             return Ok(true);

@@ -123,7 +123,7 @@ impl Plugins<'_> {
     ///
     /// # Errors
     /// `INVALID_PARAMS` with everything that is wrong with the source or the form; `CONFLICT` when the name is
-    /// taken or the user has as many plugins as they may have; `FORBIDDEN` for who is no user.
+    /// taken or the user has as many plugins as they may have; `FORBIDDEN` unless the caller is a user.
     pub async fn submit(
         &self,
         actor: &Actor,

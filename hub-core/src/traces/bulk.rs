@@ -36,7 +36,7 @@ const MAX_PAGES: usize = 100;
 /// Replays of a user that are kept: the newest ones.
 const MAX_KEPT: u32 = 100;
 
-/// Which traces are replayed.
+/// Traces to replay.
 #[derive(Debug, Clone)]
 pub enum ReplaySelection {
     /// These.
@@ -195,7 +195,7 @@ fn all_refused(mut refused: Vec<RefusedReplay>, not_admitted: Vec<(Replay, Strin
     refused
 }
 
-/// Which of the wanted traces can be replayed, with their channels, and why the others cannot.
+/// Splits the wanted traces into those that can be replayed, with their channels, and the others, with the reasons.
 fn plan(
     sources: Vec<ReplaySource>,
     wanted: &[TraceId],

@@ -12,7 +12,7 @@ use crate::{
     store::traces::TraceRow,
 };
 
-/// What a list shows of each trace besides its head.
+/// Parts of each trace that a list includes in addition to its head.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Expand {
     /// Its steps.
@@ -21,19 +21,19 @@ pub struct Expand {
     pub message: bool,
 }
 
-/// A trace of a list, with what was wanted of it.
+/// A trace of a list, with the requested parts.
 #[derive(Debug, Clone)]
 pub struct ExpandedTrace {
-    /// The trace; without steps unless they were wanted.
+    /// The trace; without steps unless they were requested.
     pub trace: Trace,
-    /// Its message, if it was wanted and is still there.
+    /// Its message, if it was requested and is not deleted.
     pub message: Option<Message>,
 }
 
 /// Bytes of steps and messages with which an expanded page ends. One trace may exceed them.
 pub const EXPANDED_BYTES: i64 = 4 << 20;
 
-/// How many of these rows an expanded page has.
+/// Returns the number of these rows that fit on an expanded page, at least 1.
 fn fitting(rows: &[TraceRow]) -> u32 {
     let mut bytes = 0;
     let fits = rows.iter().take_while(|row| {

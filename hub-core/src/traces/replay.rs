@@ -30,7 +30,7 @@ use crate::{
 /// The outcome of a delivery that its owner cancelled.
 const CANCELLED: &str = "cancelled";
 
-/// Where a replay delivers to.
+/// Receiver of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub enum ReplayTo<'a> {
     /// The channel's webhook.

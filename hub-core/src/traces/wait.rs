@@ -14,12 +14,12 @@ use crate::{
     page::PageRequest,
 };
 
-/// How long news may stay unheard: a listener that lags loses some, and so does the way between nodes.
+/// Time between two reads without an event: a listener that lags loses events, and so can the path between nodes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Traces<'_> {
-    /// A trace once its deliveries have ended, well or not; as it is when that takes longer than `within`, of the
-    /// hub's clock.
+    /// Waits until the deliveries of a trace have succeeded or failed, at most `within` by the hub's clock, and
+    /// returns the trace as it is then.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -31,11 +31,11 @@ impl Traces<'_> {
         }
     }
 
-    /// The oldest trace that a query finds, as [`wait`](Self::wait) has it; `None` when it did not come and end
-    /// `within` that time. The order of the query says nothing here; its `since` passes over what happened before.
+    /// Waits for the oldest trace that a query finds, as [`wait`](Self::wait) does; `None` if it did not begin and
+    /// end `within` that time. Ignores the order of the query; its `since` excludes earlier traces.
     ///
     /// # Errors
-    /// As [`list`](Self::list): nothing is waited for that could not be seen.
+    /// As [`list`](Self::list), without waiting.
     pub async fn wait_for(
         &self,
         actor: &Actor,

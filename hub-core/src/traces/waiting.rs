@@ -77,7 +77,7 @@ fn is_in_the_way(open: &OpenDelivery, replay: &Replay) -> bool {
         && open.goes_to(replay.target_url.as_deref())
 }
 
-/// Why a replay cannot be created next to an open delivery, and what to do.
+/// Returns the reason why a replay cannot be created next to an open delivery, and the fix.
 fn way_out(open: &OpenDelivery) -> String {
     let trace = open.trace_id;
     if open.is_held {

@@ -24,21 +24,21 @@ mod token;
 
 pub use token::{Granted, TokenError, TokenRequest};
 
-/// How long a code can be used.
+/// Lifetime of a code.
 const CODE_LIFE: Duration = Duration::from_secs(60);
 /// Longest `state`, in characters.
 const MAX_STATE: usize = 512;
 
-/// What an app asks for, as its parameters say it.
+/// Parameters of an app's authorization request, unchecked.
 #[derive(Debug, Clone, Default)]
 pub struct AuthorizationRequest {
     /// The app's id.
     pub client_id: String,
-    /// Where to lead; the app's only address when absent.
+    /// Redirect URI; the app's only registered one when absent.
     pub redirect_uri: Option<String>,
     /// `code`, or absent.
     pub response_type: Option<String>,
-    /// Words of scopes with spaces between them; all that the app asks for when absent.
+    /// Scopes, separated by spaces; all that the app requests when absent.
     pub scope: Option<String>,
     /// Echoed to the letter, at most 512 characters.
     pub state: Option<String>,
@@ -50,45 +50,45 @@ pub struct AuthorizationRequest {
     pub code_challenge_method: Option<String>,
 }
 
-/// What the bot's owner is asked.
+/// A checked authorization request, to show to the bot's owner.
 #[derive(Debug, Clone)]
 pub struct Authorization {
     /// The app.
     pub app: App,
-    /// Where the answer leads.
+    /// Redirect URI that receives the code or the error.
     pub redirect_uri: String,
-    /// What it would get.
+    /// Scopes to be granted.
     pub scopes: AppScopes,
     /// Echoed with the answer.
     pub state: Option<String>,
-    /// Of the app's verifier.
+    /// SHA-256 of the app's verifier in base64url.
     pub code_challenge: String,
     /// The bot that the app names.
     pub bot: Option<Bot>,
-    /// The bots to choose from, when it names none.
+    /// The bots to choose from, when the app names none.
     pub bots: Vec<Bot>,
-    /// Proves with the answer that the question was seen, by the same credential.
+    /// Proves that the same credential was shown this request before the decision.
     pub consent: String,
 }
 
 /// The answer of the bot's owner.
 #[derive(Debug, Clone)]
 pub struct Decision {
-    /// What was asked.
+    /// The request that the owner decides on.
     pub request: AuthorizationRequest,
     /// From [`Authorization::consent`].
     pub consent: String,
-    /// Yes or no.
+    /// Whether the owner grants the request.
     pub allow: bool,
 }
 
 impl Apps<'_> {
-    /// What an app asks for, for its bot's owner to look at. Nothing is changed by looking.
+    /// Checks an app's request and returns it for the bot's owner to decide on. Changes nothing.
     ///
     /// # Errors
     /// `NOT_FOUND` for an app that does not exist and for a bot of another user; for an unlisted app of another author
     /// also when the redirect URI is not one of the app's, or when the caller has no bot to install it on.
-    /// `INVALID_PARAMS` for everything else that is wrong. None of it may lead anywhere.
+    /// `INVALID_PARAMS` for everything else that is wrong. The browser must not be redirected after an error.
     pub async fn authorization(
         &self,
         actor: &Actor,
@@ -122,8 +122,8 @@ impl Apps<'_> {
         Ok(Authorization { app, redirect_uri, scopes, state, code_challenge, bot, bots, consent })
     }
 
-    /// Takes the decision, and answers where the browser goes with it: with a code that is of use once within 60
-    /// seconds, or with the refusal.
+    /// Returns the URL to which the browser is redirected: with a code that is valid once within 60 seconds, or with
+    /// the refusal.
     ///
     /// # Errors
     /// As [`Apps::authorization`]; `FORBIDDEN` when this credential has not seen this question; `INVALID_PARAMS` on
@@ -160,8 +160,8 @@ impl Apps<'_> {
         led_to(&asked.redirect_uri, ("code", code.expose()), asked.state.as_deref())
     }
 
-    /// Where the installation of an app begins that begins it itself: its own address, told which hub, bot and
-    /// browser it is about.
+    /// Returns the app's `setup_url`, with the hub, the app, the bot, a random state and the return URL as
+    /// parameters. For apps that start their installation themselves.
     ///
     /// # Errors
     /// `NOT_FOUND` for an app that does not exist and for a bot of another user; `CONFLICT` when the app has no such

@@ -23,14 +23,14 @@ use crate::{
     time::Timestamp,
 };
 
-/// What an app's server sends for a token.
+/// Parameters of the token request of an app's server.
 #[derive(Debug, Clone, Default)]
 pub struct TokenRequest {
     /// `authorization_code`.
     pub grant_type: Option<String>,
     /// The code.
     pub code: Option<Secret>,
-    /// Where the code was sent.
+    /// Redirect URI that received the code.
     pub redirect_uri: Option<String>,
     /// The app's id.
     pub client_id: Option<String>,
@@ -59,16 +59,16 @@ pub struct Granted {
     pub scopes: AppScopes,
 }
 
-/// Why there is no token (RFC 6749 §5.2).
+/// Error of a token request (RFC 6749 §5.2).
 #[derive(Debug)]
 pub enum TokenError {
-    /// Something is missing, or not as it has to be.
+    /// A parameter is missing or malformed.
     InvalidRequest(&'static str),
-    /// The app is unknown, or its secret wrong.
+    /// The app does not exist, or its secret is wrong.
     InvalidClient,
-    /// The code, or what has to match it, is not right, or not any more.
+    /// The code is wrong, used or expired, or the other parameters do not match it.
     InvalidGrant(&'static str),
-    /// Another grant than a code.
+    /// The grant type is not `authorization_code`.
     UnsupportedGrantType,
     /// A fault of the hub.
     Failed(Error),
@@ -88,11 +88,10 @@ struct Presented {
     challenge: String,
 }
 
-/// How an exchange ended, within its transaction.
 enum Exchanged {
     Done(InstallationId, BotId, AppScopes),
     Refused(&'static str),
-    /// The code was used before: what came of it is ended.
+    /// The code was used before: the token that it was exchanged for is revoked.
     Replayed(Option<InstallationId>),
 }
 

@@ -24,7 +24,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// Follows the events of an app. Nothing is read until it is requested.
+/// Follows the events of an app. Reads nothing until [`AppListener::read`] is called.
 #[derive(Debug)]
 pub struct AppListener {
     ctx: Context,
@@ -32,27 +32,27 @@ pub struct AppListener {
     id: SocketId,
     key: KeyMark,
     pulses: watch::Receiver<Pulse>,
-    /// Up to which news it has looked.
+    /// Value of the pulse's `news` at the last read.
     seen: u64,
-    /// Whether the last page held anything: there may be another.
+    /// Whether the last page had events: there may be another page.
     more: bool,
     acknowledges: bool,
-    /// What was read, and is not noted as told: not written yet, not acknowledged, or its note failed.
+    /// Events that were read and are not stored as delivered: not written yet, not acknowledged, or the store failed.
     given: Vec<AppEventId>,
     _place: Place,
 }
 
-/// Why a socket may not stay open.
+/// Reason for closing a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// The token was replaced, or the app is gone or was taken off the bot.
+    /// The token was replaced, or the app was deleted or removed from the bot.
     Revoked,
     /// The app was switched off on the bot, or the bot's owner or the app's author was.
     Off,
 }
 
 impl Ended {
-    /// For people.
+    /// Returns a human-readable reason.
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Revoked => "the app's token or secret was replaced, or the app was taken away",
@@ -76,7 +76,7 @@ impl From<Ended> for Error {
 pub struct Given {
     /// Its id.
     pub id: AppEventId,
-    /// The whole frame: the envelope in which a webhook gets it too. UTF-8.
+    /// The whole frame: the same envelope as for a webhook. UTF-8.
     pub frame: Bytes,
 }
 
@@ -121,7 +121,7 @@ impl AppListener {
         Ok(listener)
     }
 
-    /// Whose events it is given.
+    /// The installation or app whose events it follows.
     pub fn seat(&self) -> Seat {
         self.seat
     }
@@ -131,7 +131,7 @@ impl AppListener {
         Arc::clone(&self.pulses.borrow().state)
     }
 
-    /// Why it may not stay open; `None` while it may.
+    /// Returns the reason for closing the socket; `None` while it may stay open.
     pub fn ended(&self) -> Option<Ended> {
         let state = self.state();
         if !state.keys.contains(&self.key) {
@@ -143,21 +143,21 @@ impl AppListener {
         }
     }
 
-    /// Whether there may be something to read that it may be given now.
+    /// Whether there may be events to read, and the window of unacknowledged events is not full.
     pub fn is_behind(&self) -> bool {
         self.given.len() < WINDOW && (self.more || self.pulses.borrow().news != self.seen)
     }
 
     /// Waits until there may be something to read, or the state of the app changes. May be cancelled.
     pub async fn changed(&mut self) {
-        // The sender stays as long as the place that this keeps.
+        // The sender lives as long as the place that this holds.
         let _ = self.pulses.changed().await;
     }
 
-    /// The next page, oldest first; each event once.
+    /// Reads the next page, oldest first; each event once.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when the store cannot be read; then nothing was given.
+    /// `UNAVAILABLE` when the store cannot be read; the page can be read again.
     pub async fn read(&mut self) -> Result<Vec<Given>> {
         let room = PAGE.min(WINDOW - self.given.len().min(WINDOW));
         if room == 0 {
@@ -180,10 +180,11 @@ impl AppListener {
         Ok(page)
     }
 
-    /// Says that everything that was read is written out: it counts as told, unless the app acknowledges by itself.
+    /// Stores that all events that were read are delivered. Does nothing if the app acknowledges events itself.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when that cannot be stored; to be said again, else the next connection gets it again.
+    /// `UNAVAILABLE` when that cannot be stored. Unless a further call succeeds, the next connection gets the events
+    /// again.
     pub async fn written(&mut self) -> Result<()> {
         if self.acknowledges || self.given.is_empty() {
             return Ok(());
@@ -191,8 +192,8 @@ impl AppListener {
         self.note(self.given.clone()).await
     }
 
-    /// The app says that it has an event. One that it was not given on this connection, or has acknowledged before, is
-    /// none of ours.
+    /// Stores that the app has acknowledged an event. Ignores events that were not sent on this connection or were
+    /// acknowledged before.
     ///
     /// # Errors
     /// `UNAVAILABLE` when that cannot be stored.
@@ -222,7 +223,7 @@ impl AppListener {
 impl Drop for AppListener {
     fn drop(&mut self) {
         let id = self.id;
-        // A lost one runs out by itself.
+        // If this write is lost, the announcement expires by itself.
         self.ctx.store.write_later(move |tx| Box::pin(async move { tx.app_sockets().close(id).await }));
     }
 }

@@ -51,28 +51,28 @@ const PAGE_CHARS: i64 = 256 * 1024;
 /// Events that an app which acknowledges may have at a time.
 pub const WINDOW: usize = 64;
 
-/// How long an event waits for a socket: as long as a webhook would be tried.
+/// Returns the time that an event waits for a socket: the length of the default retry schedule of webhooks.
 pub fn wait() -> Duration {
     Duration::from_secs(DEFAULT_SCHEDULE_S.iter().map(|seconds| u64::from(*seconds)).sum())
 }
 
-/// An app as a whole, which has shown its secret.
+/// An app as a whole, authenticated by its secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AppHolder {
     /// The app.
     pub app_id: AppId,
     /// Its author.
     pub author_id: UserId,
-    /// Which secret it came with: what it holds open ends with that one.
+    /// Mark of the secret it authenticated with; its sockets close when that secret is replaced.
     secret: KeyMark,
 }
 
 impl Apps<'_> {
-    /// Who shows an app's id and its webhook secret. A text that was never handed out costs no query.
+    /// Authenticates an app by its id and webhook secret. Malformed secrets are rejected without a query.
     ///
     /// # Errors
-    /// `INVALID_TOKEN` for an app that is not there and a secret that is not its, without a difference; `FORBIDDEN`
-    /// when its author is switched off.
+    /// `INVALID_TOKEN` for an app that does not exist and for a wrong secret alike; `FORBIDDEN` when the app's author
+    /// is disabled.
     pub async fn authenticate_app(&self, app_id: &str, secret: &str) -> Result<AppHolder> {
         let unknown = || Error::new(ErrorCode::InvalidToken, "the app is unknown, or its secret is another");
         let shown = parse_token(TokenKind::AppWebhook, secret).ok_or_else(unknown)?;
@@ -80,7 +80,7 @@ impl Apps<'_> {
         let rows = self.ctx.store.read_tables().await?.app_sockets().apps(&[app_id]).await?;
         let row = rows.into_iter().next().ok_or_else(unknown)?;
         let known = self.ctx.sealer.open(&secret_place(app_id), &Sealed::from(row.credential.clone()))?;
-        // Two hashes: how far they agree says nothing about the secrets.
+        // Compares hashes: the time that this takes reveals nothing about the secrets.
         if TokenHash::of(known.expose()) != shown {
             return Err(unknown());
         }
@@ -107,8 +107,8 @@ impl Apps<'_> {
     /// app has named its id, otherwise when it was written.
     ///
     /// # Errors
-    /// `FORBIDDEN` for who is no app; `RATE_LIMITED` when there are too many sockets; `INVALID_TOKEN` and `FORBIDDEN`
-    /// when the token ended meanwhile; `UNAVAILABLE` when the store cannot be written.
+    /// `FORBIDDEN` unless the caller is an app; `RATE_LIMITED` when there are too many sockets; `INVALID_TOKEN` and
+    /// `FORBIDDEN` when the token was revoked meanwhile; `UNAVAILABLE` when the store cannot be written.
     pub async fn listen(&self, actor: &Actor, acknowledges: bool) -> Result<AppListener> {
         let app = actor.app()?;
         let seat = Seat::Installation(app.installation_id);

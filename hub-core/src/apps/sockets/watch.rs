@@ -1,5 +1,5 @@
-//! Keeps the sockets of apps on this node up to date: finds who has events when commits say that there are some, looks
-//! at everything once a second and when something was ended, and tells other nodes which sockets are open.
+//! Keeps the sockets of apps on this node up to date: looks for events when commits signal some, polls all sockets
+//! once a second and after revocations, and announces the open sockets to other nodes.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -17,13 +17,13 @@ use crate::{
     wake::{Hint, ReceivedHint},
 };
 
-/// Time between two looks at everything.
+/// Time between two polls of all sockets.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// What comes within this time is looked for together.
+/// Pause between two rounds, so that hints are collected and handled together.
 const COLLECT: Duration = Duration::from_millis(20);
-/// How often open sockets are announced to other nodes.
+/// Time between two announcements of open sockets to other nodes.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(10);
-/// How long that holds.
+/// Time after which an announcement expires.
 pub(super) const ANNOUNCEMENT_LIFETIME: Duration = Duration::from_secs(30);
 /// Apps of one query.
 const MAX_PER_QUERY: usize = 500;
@@ -33,7 +33,6 @@ pub(crate) fn start(ctx: &Context, tasks: &Tasks) {
     tasks.supervise("sockets of apps", ctx.clock.clone(), move || watch(ctx.clone(), own.clone()));
 }
 
-/// What is to be done.
 #[derive(Debug, Clone, Copy, Default)]
 struct Wanted {
     events: bool,
@@ -49,7 +48,7 @@ impl Wanted {
         }
     }
 
-    /// Takes what was said meanwhile.
+    /// Receives all hints that are queued.
     fn receive_all(&mut self, hints: &mut Receiver<ReceivedHint>) {
         loop {
             match hints.try_recv() {
@@ -63,7 +62,7 @@ impl Wanted {
 
 async fn watch(ctx: Context, tasks: Tasks) {
     if !ctx.store.is_shared() {
-        // Whatever the file says is open was so in a process that is gone.
+        // Sockets that are stored as open belonged to a process that has ended.
         let close = ctx.store.write(|tx| Box::pin(async move { tx.app_sockets().close_all().await }));
         report("sockets of a dead process could not be forgotten", close.await);
     }
@@ -110,7 +109,7 @@ fn report(what: &'static str, done: Result<()>) {
     }
 }
 
-/// Looks at one app with a socket.
+/// Polls one installation or app with a socket.
 pub(super) async fn look(ctx: &Context, seat: Seat) -> Result<()> {
     let mut read = ctx.store.read().await?;
     let rows = match seat {

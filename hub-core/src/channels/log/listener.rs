@@ -21,7 +21,7 @@ use crate::{
     store::{Store, log::Ack},
 };
 
-/// Follows a channel's log. Nothing is read but when it is asked for.
+/// Follows a channel's log. Reads nothing until [`Listener::read`] is called.
 #[derive(Debug)]
 pub struct Listener {
     live: Live,
@@ -54,10 +54,10 @@ pub enum Start {
     Unspecified,
 }
 
-/// What a page holds.
+/// An item of a page.
 #[derive(Debug, Clone)]
 pub enum Item {
-    /// The client fell too far behind for what is kept in memory: these numbers come from the store.
+    /// The client lagged behind the entries in memory: these numbers are read from the store.
     Lagged {
         /// The first of them.
         from: i64,
@@ -75,14 +75,14 @@ pub enum Item {
     Message(Arc<LogEntry>),
 }
 
-/// What happened to a channel besides messages.
+/// An event of a channel other than a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
-    /// The client is none any more.
+    /// The client may no longer listen, for this reason.
     Ended(Ended),
-    /// The bot has this status now.
+    /// The status of the bot changed to this one.
     Status(BotStatus),
-    /// Name or settings are others.
+    /// The name or the settings changed.
     Settings,
 }
 
@@ -168,7 +168,7 @@ impl Listener {
         self.newest() > self.position
     }
 
-    /// What happened besides messages since this was last asked: the next thing, until nothing is left.
+    /// Returns the next event other than a message; `None` when there are no further ones.
     pub fn news(&mut self) -> Option<News> {
         if self.connected.as_ref().is_some_and(|connected| connected.closed.is_cancelled()) {
             return Some(News::Ended(Ended::Closed));
@@ -198,7 +198,7 @@ impl Listener {
     /// Waits until there may be something to read or news. May be cancelled.
     pub async fn changed(&mut self) {
         let Some(connected) = &self.connected else {
-            // The sender is in the feed, which this keeps.
+            // The sender lives in the feed, which this holds.
             let _ = self.head.changed().await;
             return;
         };
@@ -208,10 +208,10 @@ impl Listener {
         }
     }
 
-    /// The next page: up to `limit` messages, oldest first. Their numbers have no gaps but those it names.
+    /// Reads the next page: up to `limit` messages, oldest first. Gaps in their numbers are reported as items.
     ///
     /// # Errors
-    /// `UNAVAILABLE` when the store cannot be read; the position stays.
+    /// `UNAVAILABLE` when the store cannot be read; the position does not change.
     pub async fn read(&mut self, limit: usize) -> Result<Vec<Item>> {
         let newest = self.newest();
         let page = self.reader.page(&self.feed, self.position, newest, limit).await?;
@@ -243,8 +243,8 @@ impl Listener {
     /// before that, messages are repeated and none is lost.
     ///
     /// # Errors
-    /// `INVALID_PARAMS` for a number the log has not given out; `UNAVAILABLE` when the first acknowledgement cannot be
-    /// stored.
+    /// `INVALID_PARAMS` for a negative number or one beyond the newest message; `UNAVAILABLE` when the first
+    /// acknowledgement cannot be stored.
     pub async fn acknowledge(&self, seq: i64) -> Result<()> {
         let (newest, acked) = {
             let head = self.head.borrow();

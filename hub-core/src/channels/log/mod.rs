@@ -4,9 +4,9 @@
 //! Nothing is pushed into buffers, so a client that does not read costs only a position. Commits only signal that
 //! there is more: on this node at once, on others by a hint, and without either within a second.
 //!
-//! Clients of one channel share a [`Feed`](crate::node::feed::Feed): what its newest number is, whether their keys still hold, and
-//! the newest entries, so that a message is read and rendered once however many clients there are. A client that lags
-//! behind these reads its own pages.
+//! Clients of one channel share a [`Feed`](crate::node::feed::Feed) with its newest number, the valid keys and the
+//! newest entries, so that a message is read and rendered once for all clients. A client that lags behind these
+//! entries reads its own pages.
 //!
 //! | what | cap | at the cap |
 //! |---|---|---|
@@ -43,15 +43,15 @@ pub(crate) use watch::start;
 
 /// Longest wait of a long poll.
 pub const MAX_POLL: Duration = Duration::from_secs(60);
-/// Texts of one answer to a poll, in bytes, after which no further page is added.
+/// Size of the texts in a response to a poll, in bytes, after which no further page is added.
 const MAX_ANSWER: usize = 1024 * 1024;
 
-/// What a poll brought.
+/// Result of a poll.
 #[derive(Debug)]
 pub struct Polled {
-    /// What the channel received, oldest first; what was too old to be kept is left out.
+    /// Messages that the channel received, oldest first, without those that are no longer kept.
     pub entries: Vec<std::sync::Arc<LogEntry>>,
-    /// Where to go on. Presenting it acknowledges everything before.
+    /// Cursor of the next poll. Presenting it acknowledges everything before.
     pub next_cursor: String,
 }
 
@@ -84,8 +84,8 @@ impl Channels<'_> {
         Listener::attach(self.ctx, client, audience, start, ClientInfo::default()).await
     }
 
-    /// Waits up to `wait` for what follows `cursor`, at most `limit` entries, which acknowledges everything
-    /// before it; without a cursor, for what was never acknowledged. Ends early, with nothing, when `stop` does.
+    /// Waits up to `wait` for entries after `cursor`, and returns at most `limit`. Acknowledges everything before the
+    /// cursor; without a cursor, starts after the last acknowledged entry. Stops waiting when `stop` completes.
     ///
     /// # Errors
     /// As [`Channels::listen`]; `INVALID_PARAMS` for a cursor of another list, a limit outside 1..=200 or a wait

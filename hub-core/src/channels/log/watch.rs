@@ -1,5 +1,5 @@
-//! Keeps this node's clients up to date: looks at their channels when something was said of them, and once a
-//! second in any case, when it also stores what they acknowledged; tells other nodes who listens here.
+//! Keeps this node's clients up to date: polls their channels after a hint and once a second, stores acknowledgements
+//! once a second, and announces the channels with clients to other nodes.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -16,13 +16,13 @@ use crate::{
     wake::Hint,
 };
 
-/// Time between two looks at everything, and two commits of what was acknowledged.
+/// Time between two polls of all channels, and between two commits of acknowledgements.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// What comes within this time is looked at and told together.
+/// Pause between two rounds, so that changes are collected and handled together.
 const COLLECT: Duration = Duration::from_millis(50);
-/// How often the channels with clients are announced to other nodes.
+/// Time between two announcements of the channels with clients to other nodes.
 const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(10);
-/// How long that holds.
+/// Time after which an announcement expires.
 const ANNOUNCEMENT_LIFETIME: Duration = Duration::from_secs(30);
 /// Channels of one query.
 const MAX_PER_QUERY: usize = 500;

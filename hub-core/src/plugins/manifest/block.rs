@@ -1,4 +1,4 @@
-//! Where the metadata block is, and its lines.
+//! Finds the metadata block of a source and splits it into entries.
 
 use crate::words::words;
 
@@ -25,9 +25,9 @@ words! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry<'s> {
     pub line: u32,
-    /// Where the `@` is.
+    /// Column of the `@`.
     pub column: u32,
-    /// Where the value begins; that of the `@` without one.
+    /// Column of the value; that of the `@` if there is no value.
     pub value_column: u32,
     pub key: &'s str,
     pub value: &'s str,
@@ -40,11 +40,11 @@ pub(super) struct Block<'s> {
     pub entries: Vec<Entry<'s>>,
 }
 
-/// Finds the block: before it, a source may have `#!` in its first line, blank lines, comments and directives such as
-/// `"use strict"`.
+/// Finds the block; `Ok(None)` if the source has none. Before it, a source may have `#!` in its first line, blank
+/// lines, comments and directives such as `"use strict"`.
 ///
 /// # Errors
-/// What is wrong with it; `Ok(None)` when there is none.
+/// One note for each invalid line of the block.
 pub(super) fn find(source: &str) -> Result<Option<Block<'_>>, Vec<Note>> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let mut lines = (1..).zip(source.split('\n'));
@@ -66,7 +66,7 @@ pub(super) fn find(source: &str) -> Result<Option<Block<'_>>, Vec<Note>> {
             break;
         }
     }
-    // A block behind code is most likely a mistake, and nothing of it would count.
+    // A block after code is most likely a mistake, and would be ignored.
     match (1..)
         .zip(source.split('\n'))
         .find(|(_, line)| Dialect::ALL.iter().any(|d| is_edge(line.trim(), "==", d.as_str())))

@@ -1,4 +1,4 @@
-//! What a plugin says about itself: the comment block at the top of its source.
+//! Metadata of a plugin: the comment block at the top of its source.
 //!
 //! Only the first block counts. A wrong value is an error with its line; an unknown key is a warning.
 
@@ -24,7 +24,7 @@ pub const DEFAULT_TIMEOUT_MS: u32 = 5_000;
 /// Longest time of one hook, in milliseconds.
 pub const MAX_TIMEOUT_MS: u32 = 10_000;
 
-/// A line of the source and what there is to say about it.
+/// A message about a line of the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The line, from 1.
@@ -41,13 +41,13 @@ impl std::fmt::Display for Note {
     }
 }
 
-/// What the block grants. Without `@grant`, and with the specification's `none`, a plugin may do both; only in
-/// a `==WebhookPlugin==` block the key takes something away.
+/// Functions that the block grants. Without `@grant`, and with the specification's `none`, both are granted. Only a
+/// `==WebhookPlugin==` block can restrict them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grants {
-    /// `reply` works.
+    /// Whether `reply` may be called.
     pub reply: bool,
-    /// `skip` works.
+    /// Whether `skip` may be called.
     pub skip: bool,
 }
 
@@ -60,7 +60,7 @@ impl Default for Grants {
 /// The metadata of a plugin. The default is that of a source without a block.
 #[derive(Debug, Clone, Default)]
 pub struct Manifest {
-    /// Which block it is; `None` without one.
+    /// Dialect of the block; `None` without a block.
     pub dialect: Option<Dialect>,
     /// `@name`.
     pub name: Option<String>,
@@ -79,7 +79,7 @@ pub struct Manifest {
     pub grants: Grants,
     /// `@timeout`: time of one hook.
     pub timeout: Timeout,
-    /// What is odd, and not wrong.
+    /// Warnings, such as unknown keys.
     pub warnings: Vec<Note>,
 }
 
@@ -131,7 +131,7 @@ impl Manifest {
             .map_err(|flaws| Error::invalid_fields(flaws.into_iter().map(Note::into_field).collect()))
     }
 
-    /// As [`Manifest::parse`], for who shows the lines: a linter. The size is not looked at.
+    /// As [`Manifest::parse`], for callers that show the lines, such as a linter. Does not check the size.
     ///
     /// # Errors
     /// Every wrong line, in order.

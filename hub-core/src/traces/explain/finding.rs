@@ -1,4 +1,4 @@
-//! What is found on the path of a message, with its values.
+//! Findings on the path of a message, with their values.
 
 use std::fmt;
 

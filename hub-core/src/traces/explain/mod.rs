@@ -1,4 +1,4 @@
-//! Why a message did or did not arrive: a verdict from what is stored, with its cause, the checks that led to it, and
+//! Explains the outcome of a message: a verdict from stored data, with its cause, the checks that led to it, and
 //! remedies. All of them are values; [`Explanation::sentence`] and `Display` render them in plain English.
 
 mod checks;
@@ -206,7 +206,7 @@ pub struct Explanation {
     pub remedies: Vec<Remedy>,
 }
 
-/// Why a reply to a delivered message was not sent.
+/// Reason why a reply to a delivered message was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyDelay<'a> {
     /// It waits, for this reason.
@@ -216,7 +216,7 @@ pub enum ReplyDelay<'a> {
 }
 
 impl Explanation {
-    /// Why the reply was not sent; `None` if there is none, or it was sent or is about to be.
+    /// Returns the reason why the reply was not sent; `None` if there is no reply, or it was sent or is about to be.
     pub fn reply(&self) -> Option<ReplyDelay<'_>> {
         self.checks.iter().find_map(|check| match &check.finding {
             Finding::Reply { outcome: TraceStatus::Pending, reason: Some(why) } if !check.ok => {
@@ -243,7 +243,7 @@ impl Explanation {
     }
 }
 
-/// What is known of a message and a channel.
+/// Stored data about a message and a channel.
 #[derive(Debug)]
 struct Facts {
     now: Timestamp,
@@ -252,11 +252,10 @@ struct Facts {
     channel: Option<ChannelFacts>,
     trace: Option<Trace>,
     deliveries: Vec<DeliveryFacts>,
-    /// Why the chat network takes no message to the person now.
+    /// Reason why the chat network accepts no message to the person now.
     window_closed: Option<String>,
 }
 
-/// What is known of a channel.
 #[derive(Debug)]
 struct ChannelFacts {
     id: ChannelId,
@@ -345,8 +344,8 @@ fn successes(trace: &Trace, others: &[DeliveryFacts]) -> Vec<DeliveryFacts> {
 }
 
 impl Traces<'_> {
-    /// Why a message did or did not arrive in a channel. Without a channel: in the one where it went worst, of the
-    /// newest traces.
+    /// Explains why a message did or did not arrive in a channel. Without a channel: in the one with the worst
+    /// outcome among the newest traces.
     ///
     /// # Errors
     /// `NOT_FOUND` unless the bot is the actor's and has the message and the channel.

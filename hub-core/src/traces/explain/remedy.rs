@@ -1,4 +1,4 @@
-//! What can be done about a message that did not arrive.
+//! Remedies for a message that did not arrive.
 
 use std::fmt;
 

@@ -136,7 +136,7 @@ fn failed(facts: &Facts, trace: &Trace) -> Judged {
     failure
 }
 
-/// Why an attempt failed.
+/// Returns the verdict on a failed attempt.
 fn failure(facts: &Facts, trace: &Trace, step: Option<&Step>, summary: &str) -> Judged {
     if let (Some(channel), Some(delivery)) = (&facts.channel, facts.delivery())
         && !channel.is_on(delivery.sink)

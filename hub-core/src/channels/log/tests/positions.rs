@@ -1,4 +1,4 @@
-//! When the position of a channel counts, also after a crash.
+//! Tests of a channel's position, also after a crash.
 
 use super::*;
 
