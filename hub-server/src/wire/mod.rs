@@ -25,19 +25,4 @@ pub use text::{Checked, Digits, MAX_TEXT, Text, Username};
 pub(crate) use view::view;
 
 /// The part of poem-openapi's `Type` that is the same for every scalar of this module.
-macro_rules! scalar {
-    () => {
-        const IS_REQUIRED: bool = true;
-        type RawValueType = Self;
-        type RawElementValueType = Self;
-
-        fn as_raw_value(&self) -> Option<&Self> {
-            Some(self)
-        }
-
-        fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
-            Box::new(std::iter::once(self))
-        }
-    };
-}
-pub(crate) use scalar;
+pub(crate) use hub_core::openapi::itself as scalar;
