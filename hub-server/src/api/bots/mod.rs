@@ -93,7 +93,7 @@ impl BotsApi {
     ) -> ApiResult<BindStep> {
         let (wait, code, bots) = (body.0.wait(), body.0.verify_code.as_deref(), hub.bots());
         let step = Box::pin(bots.confirm_bind(&user.0, body.0.bind_id, code, wait));
-        ok(user.while_valid(&hub, &settings, request, step).await?.into())
+        ok(user.while_valid(&hub, &settings, request, step).await?)
     }
 
     /// Shows a bot

@@ -257,6 +257,6 @@ impl ChannelClientApi {
     ) -> ApiResult<BindStep> {
         let (wait, code, bots) = (requests::wait(wait_ms.0), verify_code.0.as_deref(), hub.bots());
         let step = Box::pin(bots.confirm_bind(&client.0, bind_id.0, code, wait));
-        ok(client.while_valid(&hub, request, step).await?.into())
+        ok(client.while_valid(&hub, request, step).await?)
     }
 }
