@@ -36,19 +36,16 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Change<T> {
     }
 }
 
-/// Returns the reason why a text breaks a rule of this length.
-type Rule = fn(&str, &RangeInclusive<usize>) -> Option<Cow<'static, str>>;
+/// A rule of a text and the bounds of its length: the reason if a text breaks it.
+pub type Rule = fn(&str, &RangeInclusive<usize>) -> Option<Cow<'static, str>>;
 
-/// A text, or texts of a list.
-pub trait Texts {
-    /// Notes each that breaks the rule.
-    fn check_texts(&self, problems: &mut Problems, field: &str, bounds: &RangeInclusive<usize>, rule: Rule);
-}
+/// The values in a field that bounds hold for: that of an option or a change if it is there, and each of a list.
+pub trait Values {
+    /// `str` for texts, `f64` for numbers.
+    type Value: ?Sized;
 
-/// A number, or numbers of a list.
-pub trait Numbers {
-    /// Notes each that is not in the range.
-    fn check_range(&self, problems: &mut Problems, field: &str, bounds: &RangeInclusive<f64>);
+    /// Visits each value with the path of its field.
+    fn each(&self, field: &str, visit: &mut dyn FnMut(&str, &Self::Value));
 }
 
 /// A list, or a list that may be absent.
@@ -66,6 +63,27 @@ pub fn check_items(
 ) -> bool {
     let reason = list.items().and_then(|items| items_problem(items, bounds));
     note(problems, field, reason)
+}
+
+/// Notes the texts that break a rule.
+pub fn check_texts(
+    problems: &mut Problems,
+    field: &str,
+    texts: &impl Values<Value = str>,
+    bounds: &RangeInclusive<usize>,
+    rule: Rule,
+) {
+    texts.each(field, &mut |field, text| _ = note(problems, field, rule(text, bounds)));
+}
+
+/// Notes the numbers that are not in the range.
+pub fn check_range(
+    problems: &mut Problems,
+    field: &str,
+    numbers: &impl Values<Value = f64>,
+    bounds: &RangeInclusive<f64>,
+) {
+    numbers.each(field, &mut |field, number| _ = note(problems, field, range_problem(*number, bounds)));
 }
 
 fn note(problems: &mut Problems, field: &str, reason: Option<Cow<'static, str>>) -> bool {
@@ -95,23 +113,21 @@ pub fn range_problem(number: f64, bounds: &RangeInclusive<f64>) -> Option<Cow<'s
     })
 }
 
-macro_rules! texts {
-    ($($text:ty: $as_str:expr),*) => {$(
-        impl Texts for $text {
-            fn check_texts(
-                &self,
-                problems: &mut Problems,
-                field: &str,
-                bounds: &RangeInclusive<usize>,
-                rule: Rule,
-            ) {
-                let as_str: fn(&Self) -> &str = $as_str;
-                note(problems, field, rule(as_str(self), bounds));
-            }
-        }
-    )*};
+impl Values for String {
+    type Value = str;
+
+    fn each(&self, field: &str, visit: &mut dyn FnMut(&str, &str)) {
+        visit(field, self);
+    }
 }
-texts!(String: |text| text, Secret: |secret| secret.expose());
+
+impl Values for Secret {
+    type Value = str;
+
+    fn each(&self, field: &str, visit: &mut dyn FnMut(&str, &str)) {
+        visit(field, self.expose());
+    }
+}
 
 impl<T> Items for Vec<T> {
     fn items(&self) -> Option<usize> {
@@ -127,73 +143,58 @@ impl<T: Items> Items for Option<T> {
 
 macro_rules! numbers {
     ($($number:ty),*) => {$(
-        impl Numbers for $number {
-            fn check_range(&self, problems: &mut Problems, field: &str, bounds: &RangeInclusive<f64>) {
-                note(problems, field, range_problem(f64::from(*self), bounds));
+        impl Values for $number {
+            type Value = f64;
+
+            fn each(&self, field: &str, visit: &mut dyn FnMut(&str, &f64)) {
+                visit(field, &f64::from(*self));
             }
         }
     )*};
 }
 numbers!(u16, u32, f64);
 
-impl Numbers for u64 {
+impl Values for u64 {
+    type Value = f64;
+
     #[expect(
         clippy::cast_precision_loss,
         reason = "bounds are exact, and a number that is rounded is beyond them"
     )]
-    fn check_range(&self, problems: &mut Problems, field: &str, bounds: &RangeInclusive<f64>) {
-        note(problems, field, range_problem(*self as f64, bounds));
+    fn each(&self, field: &str, visit: &mut dyn FnMut(&str, &f64)) {
+        visit(field, &(*self as f64));
     }
 }
 
-/// A bound of what may be absent holds for the value, and one of a list for each entry.
-macro_rules! contained {
-    ($trait:ident $check:ident $bound:ty $(, $rule:ident: $type:ty)?) => {
-        impl<T: $trait> $trait for Option<T> {
-            fn $check(
-                &self,
-                problems: &mut Problems,
-                field: &str,
-                bounds: &RangeInclusive<$bound>,
-                $($rule: $type,)?
-            ) {
-                if let Some(value) = self {
-                    value.$check(problems, field, bounds $(, $rule)?);
-                }
-            }
-        }
+impl<T: Values> Values for Option<T> {
+    type Value = T::Value;
 
-        impl<T: $trait> $trait for Change<T> {
-            fn $check(
-                &self,
-                problems: &mut Problems,
-                field: &str,
-                bounds: &RangeInclusive<$bound>,
-                $($rule: $type,)?
-            ) {
-                if let Self::Set(value) = self {
-                    value.$check(problems, field, bounds $(, $rule)?);
-                }
-            }
+    fn each(&self, field: &str, visit: &mut dyn FnMut(&str, &Self::Value)) {
+        if let Some(value) = self {
+            value.each(field, visit);
         }
-
-        impl<T: $trait> $trait for Vec<T> {
-            fn $check(
-                &self,
-                problems: &mut Problems,
-                field: &str,
-                bounds: &RangeInclusive<$bound>,
-                $($rule: $type,)?
-            ) {
-                for (index, value) in self.iter().enumerate() {
-                    value.$check(problems, &format!("{field}[{index}]"), bounds $(, $rule)?);
-                }
-            }
-        }
-    };
+    }
 }
-contained!(Texts check_texts usize, rule: Rule);
-contained!(Numbers check_range f64);
+
+impl<T: Values> Values for Change<T> {
+    type Value = T::Value;
+
+    fn each(&self, field: &str, visit: &mut dyn FnMut(&str, &Self::Value)) {
+        if let Self::Set(value) = self {
+            value.each(field, visit);
+        }
+    }
+}
+
+impl<T: Values> Values for Vec<T> {
+    type Value = T::Value;
+
+    fn each(&self, field: &str, visit: &mut dyn FnMut(&str, &Self::Value)) {
+        for (index, value) in self.iter().enumerate() {
+            value.each(&format!("{field}[{index}]"), visit);
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -237,13 +238,13 @@ mod tests {
             (Change::Clear, ""),
         ] {
             assert_eq!(
-                noted(&|problems| value.check_texts(problems, "name", &(1..=3), chars_problem)),
+                noted(&|problems| check_texts(problems, "name", &value, &(1..=3), chars_problem)),
                 reason
             );
         }
         let list = vec![Some(1_u32), None, Some(9)];
         let reason = "INVALID_PARAMS: list[2] must be from 1 to 8";
-        assert_eq!(noted(&|problems| list.check_range(problems, "list", &(1.0..=8.0))), reason);
+        assert_eq!(noted(&|problems| check_range(problems, "list", &list, &(1.0..=8.0))), reason);
         for (bounds, reason) in [
             (0..=2, "INVALID_PARAMS: list must have at most 2 entries"),
             (4..=5, "INVALID_PARAMS: list must have 4 to 5 entries"),

@@ -1,4 +1,4 @@
-//! What to do about an error, for those who operate the hub or call its API.
+//! The advice of errors in the words of the server: commands, variables and API calls.
 
 use hub_core::{
     Error,

@@ -68,7 +68,7 @@ impl CheckedUrl {
     }
 }
 
-/// Why a target is refused.
+/// The refusal of a target.
 #[derive(Debug)]
 pub(super) struct Refusal {
     pub(super) reason: String,

@@ -1,4 +1,4 @@
-//! What to do about an error, where the words are those of a frontend: a command, a variable, or a call.
+//! Steps towards the solution of an error that each frontend names in its own words: a command, a variable, a call.
 
 use crate::words::words;
 

@@ -64,7 +64,7 @@ fn text(found: &Value, paint: impl Fn(&str, Tone) -> String) -> String {
     lines.join("\n")
 }
 
-/// What to do, with the command that does it.
+/// A remedy as a sentence, with the command that applies it.
 fn with_command(remedy: &Remedy) -> String {
     command(remedy).map_or_else(|| format!("{remedy}."), |command| format!("{remedy}: hub-cli {command}"))
 }

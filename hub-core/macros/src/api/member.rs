@@ -277,14 +277,14 @@ impl<'a> Member<'a> {
         let texts = self.texts.iter().filter_map(|(bounds, rule)| {
             let (bounds, rule) = (bounds.of_lengths(), Ident::new((*rule)?, ident.span()));
             Some(quote! {
-                ::hub_core::input::Texts::check_texts(
-                    &self.#ident, problems, #name, &(#bounds), ::hub_core::text::#rule,
+                ::hub_core::input::check_texts(
+                    problems, #name, &self.#ident, &(#bounds), ::hub_core::text::#rule,
                 );
             })
         });
         let range = self.range.iter().map(|bounds| {
             let bounds = bounds.of_numbers();
-            quote!(::hub_core::input::Numbers::check_range(&self.#ident, problems, #name, &(#bounds));)
+            quote!(::hub_core::input::check_range(problems, #name, &self.#ident, &(#bounds));)
         });
         let each = texts.chain(range).collect::<TokenStream>();
         match &self.items {

@@ -160,7 +160,7 @@ fn delivery_state(state: DeliveryState) -> &'static str {
     }
 }
 
-/// What to do, without its full stop.
+/// A remedy as a sentence, without its full stop.
 pub(super) fn remedy(remedy: &Remedy) -> String {
     match remedy {
         Remedy::Wait => "等待",

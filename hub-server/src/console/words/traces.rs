@@ -20,7 +20,7 @@ pub(in crate::console) struct Traces {
     /// The verdict with its values.
     pub(in crate::console) explained: fn(&Explanation) -> Markup,
     pub(in crate::console) finding: fn(&Finding) -> Markup,
-    /// What to do; settings are between backquotes.
+    /// A remedy as a sentence; settings are between backquotes.
     pub(in crate::console) action: fn(&Remedy) -> String,
     /// Patterns of the stored reasons, which are English, with their translations.
     pub(in crate::console) reasons: &'static [(&'static str, &'static str)],
