@@ -24,17 +24,6 @@ macro_rules! contract {
             )*
         }
 
-        mod claimed {
-            $(
-                #[tokio::test]
-                async fn $case() {
-                    let db = $crate::support::database::Db::claimed().await;
-                    super::$case(&db).await;
-                    db.remove().await;
-                }
-            )*
-        }
-
         mod postgres {
             $(
                 #[tokio::test]
@@ -72,7 +61,6 @@ mod binds;
 mod bots;
 mod channel_plugins;
 mod channels;
-mod commit_log;
 mod commit_plan;
 mod contacts;
 mod coverage;
@@ -110,3 +98,4 @@ mod upkeep;
 mod user_keys;
 mod users;
 mod writer;
+mod writers;

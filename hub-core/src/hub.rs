@@ -57,9 +57,10 @@ use crate::{
     model::revocation::Revoked,
     network::Network,
     plugins::Plugins,
+    private_files::Locked,
     random::Random,
     sandbox::SandboxConfig,
-    store::{Claim, StoreConfig},
+    store::StoreConfig,
     tasks::Tasks,
     time::{Clock, Timestamp},
     traces::Traces,
@@ -74,7 +75,7 @@ pub struct Hub {
     tasks: Tasks,
     supervisor: Arc<OnceCell<Arc<Supervisor>>>,
     /// Keeps other processes off a SQLite file.
-    claim: Arc<Mutex<Option<Claim>>>,
+    claim: Arc<Mutex<Option<Locked>>>,
 }
 
 impl Hub {
@@ -188,7 +189,7 @@ impl Hub {
         Ok(())
     }
 
-    fn claim(&self) -> MutexGuard<'_, Option<Claim>> {
+    fn claim(&self) -> MutexGuard<'_, Option<Locked>> {
         self.claim.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -378,7 +379,7 @@ impl HubBuilder {
     /// # Errors
     /// `INVALID_PARAMS` naming everything that is missing or given twice. `UNAVAILABLE` when another process works on
     /// the SQLite file; when a node works on the PostgreSQL database and the schema is not current; when a newer
-    /// program wrote the database, or the commit log cannot be read; when the database is sealed with another key.
+    /// program wrote the database; when the database is sealed with another key.
     /// Nothing is written in these cases.
     pub async fn open(self) -> Result<Hub> {
         let access = if self.is_migration_forbidden { Access::Exclusive } else { Access::Migrate };

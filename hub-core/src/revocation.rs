@@ -60,7 +60,7 @@ async fn notify_new(ctx: &Context, reported: &mut Reported) -> Result<()> {
     // The clock may have been set back since.
     let since = reported.looked_at.min(now) - WINDOW;
     reported.rows.retain(|_, at| *at > since);
-    for (id, subject, at) in ctx.store.read_tables().await?.revocations().since(since).await? {
+    for (id, subject, at) in ctx.store.read().await?.revocations().since(since).await? {
         // Subjects that cannot be parsed come from a newer version, and this one does not serve them.
         if reported.rows.insert(id, at).is_none()
             && let Ok(revoked) = subject.parse()

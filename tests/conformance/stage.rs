@@ -12,9 +12,9 @@ use hub_core::{
         sim::{Action, Endpoint, Fault, Outbound, SimConfig},
     },
     page::PageRequest,
-    store::{Store, StoreConfig},
+    store::StoreConfig,
     testing::{Receiver, START, TestBot, TestHub, TestHubBuilder},
-    time::{Clock, ManualClock},
+    time::ManualClock,
 };
 use sqlx::{AssertSqlSafe, ConnectOptions, SqliteConnection, sqlite::SqliteConnectOptions};
 
@@ -183,11 +183,8 @@ impl World {
         self.advance_until(&what, STEP, async || self.status_of(sent.message_id).await == status).await;
     }
 
-    /// A connection behind the hub's back, after the commit log was flushed as another process does it.
+    /// A connection behind the hub's back.
     pub async fn database(&self) -> SqliteConnection {
-        let store = Store::open_existing(self.hub.store(), Clock::system()).await.unwrap();
-        store.read().await.unwrap();
-        store.close().await;
         let StoreConfig::Sqlite(path) = self.hub.store() else { panic!("a test on SQLite") };
         SqliteConnectOptions::new().filename(path).connect().await.unwrap()
     }

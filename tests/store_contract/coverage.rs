@@ -63,11 +63,15 @@ fn files(folder: &Path) -> impl Iterator<Item = PathBuf> {
 pub(super) fn sources(store: &Path) -> Vec<(String, PathBuf)> {
     let room = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
     let parts = |path: PathBuf| {
-        let parts = if path.is_dir() { files(&path).collect() } else { vec![path.clone()] };
         let room = room(&path);
-        parts.into_iter().map(move |part| (room.clone(), part))
+        all_files(path).into_iter().map(move |part| (room.clone(), part))
     };
     files(store).flat_map(parts).collect()
+}
+
+/// A file, or the files of a folder and of the folders in it.
+fn all_files(path: PathBuf) -> Vec<PathBuf> {
+    if path.is_dir() { files(&path).flat_map(all_files).collect() } else { vec![path] }
 }
 
 #[test]

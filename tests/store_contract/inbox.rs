@@ -33,30 +33,30 @@ contract!("inbox": {
     old_rules_store_nothing => [],
     an_empty_batch_moves_the_cursor_only => [],
     texts_come_back_as_they_were => [],
-    plain_messages_and_outcomes_take_one_trip => [],
+    messages_and_outcomes_take_one_commit => [],
 });
 
 pub const ON_STORE: super::Covered = ("mod", &[&["accept"]]);
 
-async fn plain_messages_and_outcomes_take_one_trip(db: &Db) {
+async fn messages_and_outcomes_take_one_commit(db: &Db) {
     let on = stage(db).await;
     let stats = db.store.stats();
-    let trips = || stats.direct.load(Ordering::Relaxed);
-    let before = trips();
+    let commits = || stats.commits.load(Ordering::Relaxed);
+    let before = commits();
     let (_, delivery, trace) = accept_one(db, &on, "ann", "1", on.lease.fence).await;
-    assert_eq!(trips(), before + 1);
+    assert_eq!(commits(), before + 1);
     let reading = Reading { at: Clock::system().instant(), wall: db.store.now() };
     let stamp = Stamp { read: reading, followed: None };
     let outcome = Finished { stamp, ..finished(&on, delivery, trace, DeliveryState::Done) };
     db.store.finish(Arc::new(outcome.clone())).await.unwrap();
-    assert_eq!(trips(), before + 2);
+    assert_eq!(commits(), before + 2);
     assert_eq!(step_reasons(db, trace).await, ["received", "request"]);
     // Together, and the outcome for the second time: it counts once.
     let (next, _) = taken(db, message(db, on.bot, "bob", "2", "hi"), on.channel, 0);
     let accepting = db.store.accept(batch(&on.lease, None, vec![next]));
     let (accepted, stored) = join(accepting, db.store.finish(Arc::new(outcome))).await;
     assert_eq!((accepted.unwrap(), stored.unwrap()), (Accepted::Stored(vec![Some(vec![2])]), None));
-    assert!(trips() > before + 2);
+    assert!(commits() > before + 2);
     assert_eq!(step_reasons(db, trace).await, ["received", "request"]);
     // Two sinks of one trace.
     let (both, webhook) = taken(db, message(db, on.bot, "cid", "3", "hi"), on.channel, 0);

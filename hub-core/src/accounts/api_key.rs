@@ -166,7 +166,7 @@ impl Accounts<'_> {
         let unknown = || Error::new(ErrorCode::InvalidToken, "the API key is unknown, expired or revoked");
         let hash = parse_token(TokenKind::UserKey, key).ok_or_else(unknown)?;
         let now = self.ctx.store.now();
-        let holder = self.ctx.store.read_tables().await?.user_keys().find_holder(&hash, now).await?;
+        let holder = self.ctx.store.read().await?.user_keys().find_holder(&hash, now).await?;
         let holder = holder.ok_or_else(unknown)?;
         let due = now - NOTE_EVERY;
         if holder.last_used_at.is_none_or(|at| at <= due) {

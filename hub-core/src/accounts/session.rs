@@ -190,7 +190,7 @@ impl Accounts<'_> {
     pub async fn authenticate_session(&self, token: &str) -> Result<Actor> {
         let hash = parse_token(TokenKind::Session, token).ok_or_else(not_signed_in)?;
         let alive = self.alive();
-        let holder = self.ctx.store.read_tables().await?.accounts().find_holder(&hash, alive).await?;
+        let holder = self.ctx.store.read().await?.accounts().find_holder(&hash, alive).await?;
         let holder = holder.ok_or_else(not_signed_in)?;
         let due = alive.now - NOTE_EVERY;
         if holder.last_seen_at <= due {

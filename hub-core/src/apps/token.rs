@@ -126,7 +126,7 @@ impl Apps<'_> {
     pub async fn authenticate_token(&self, token: &str) -> Result<Actor> {
         let unknown = || Error::new(ErrorCode::InvalidToken, "the app token is unknown or was replaced");
         let hash = parse_token(TokenKind::App, token).ok_or_else(unknown)?;
-        let mut read = self.ctx.store.read_tables().await?;
+        let mut read = self.ctx.store.read().await?;
         match read.installations().find_by_token(&hash, self.ctx.store.now()).await? {
             None => Err(unknown()),
             Some((_, false)) => Err(switched_off()),

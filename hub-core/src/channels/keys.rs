@@ -102,7 +102,7 @@ impl Channels<'_> {
     pub async fn authenticate_key(&self, key: &str) -> Result<Actor> {
         let unknown = || Error::new(ErrorCode::InvalidToken, "the channel key is unknown or was replaced");
         let hash = parse_token(TokenKind::ChannelKey, key).ok_or_else(unknown)?;
-        let mut read = self.ctx.store.read_tables().await?;
+        let mut read = self.ctx.store.read().await?;
         match read.channels().find_by_key(&hash, self.ctx.store.now()).await? {
             None => Err(unknown()),
             Some((_, false)) => Err(Error::new(ErrorCode::Forbidden, "the channel is switched off")),

@@ -86,7 +86,7 @@ async fn work(ctx: Context, tasks: Tasks) {
 /// Claims due events, and leaves events of apps without a webhook to sockets. Writes nothing when nothing is due.
 async fn claim(ctx: &Context) -> Result<Vec<DueEvent>> {
     let now = ctx.store.now();
-    if !ctx.store.read_tables().await?.app_events().has_due(now).await? {
+    if !ctx.store.read().await?.app_events().has_due(now).await? {
         return Ok(Vec::new());
     }
     let write = ctx.store.write(move |tx| {

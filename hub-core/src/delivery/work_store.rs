@@ -324,7 +324,7 @@ impl WorkStore for Store {
     }
 
     async fn names(&self, bot_id: BotId, users: &[&str]) -> Result<HashMap<String, String>> {
-        self.read_tables().await?.contacts().names(bot_id, users).await
+        self.read().await?.contacts().names(bot_id, users).await
     }
 
     async fn accept(&self, batch: Accept) -> Result<Accepted> {

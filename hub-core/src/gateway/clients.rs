@@ -73,7 +73,7 @@ impl Gateway<'_> {
     /// The program with a token, if its login is valid.
     pub(super) async fn program_with(&self, token: &str) -> Result<Option<Program>> {
         let Some(hash) = parse_token(TokenKind::IlinkClient, token) else { return Ok(None) };
-        let found = self.ctx.store.read_tables().await?.ilink().client_with(&hash).await?;
+        let found = self.ctx.store.read().await?.ilink().client_with(&hash).await?;
         let now = self.ctx.store.now();
         let Some(row) = found.filter(|row| is_open(row, now)) else { return Ok(None) };
         if now.since(row.client.last_used_at) >= TOUCH_INTERVAL {

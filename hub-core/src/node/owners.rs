@@ -34,7 +34,7 @@ impl Owners {
         if unknown.is_empty() {
             return Ok(found);
         }
-        let rows = store.read_tables().await?.bots().owners(&unknown).await?;
+        let rows = store.read().await?.bots().owners(&unknown).await?;
         let rows: HashMap<_, _> = rows.into_iter().map(|row| (row.bot_id, row.owner_id)).collect();
         let mut known = self.lock();
         if known.len() + unknown.len() > MAX_REMEMBERED {

@@ -1,7 +1,10 @@
 //! Statements about the AI sink: the administrator's endpoint, conversations as models are shown them, and what
 //! answers cost.
 
-use super::conn::{Conn, sql};
+use super::{
+    conn::{Conn, sql},
+    rows::{self, row},
+};
 use crate::{
     error::Result,
     id::{BotId, ChannelId, MessageId},
@@ -149,7 +152,7 @@ impl Ai<'_> {
 
     /// Adds what a call cost.
     pub async fn add_usage(&mut self, used: &AiUsage) -> Result<()> {
-        add_usage(&mut self.0, &[used]).await
+        rows::run(&mut self.0, &[used], add_usage).await
     }
 
     /// Deletes at most `limit` rows of usage before a day; returns how many.
@@ -162,18 +165,22 @@ impl Ai<'_> {
 pub(super) const DELETE_USAGE: &str = "DELETE FROM ai_usage WHERE (channel_id, day, source) IN
     (SELECT channel_id, day, source FROM ai_usage WHERE day < $1 LIMIT $2)";
 
-/// Adds up what attempts cost; few at a time.
-pub(super) async fn add_usage(conn: &mut Conn<'_>, used: &[&AiUsage]) -> Result<()> {
-    for usage in used {
-        sql!(*conn, run:
-            "INSERT INTO ai_usage (channel_id, day, source, calls, prompt_tokens, completion_tokens)
-            VALUES ($1, $2, $3, $4, $5, $6)
-            ON CONFLICT (channel_id, day, source) DO UPDATE SET calls = ai_usage.calls + excluded.calls,
-               prompt_tokens = ai_usage.prompt_tokens + excluded.prompt_tokens,
-               completion_tokens = ai_usage.completion_tokens + excluded.completion_tokens";
-            usage.channel_id, usage.day, usage.source, usage.calls, usage.prompt_tokens,
-            usage.completion_tokens
-        )?;
-    }
-    Ok(())
+row!(AiUsage, |row| {
+    Text channel = row.channel_id,
+    Number day = row.day,
+    Text source = row.source,
+    Number calls = row.calls,
+    Number prompt = row.prompt_tokens,
+    Number completion = row.completion_tokens,
+});
+
+/// Adds up what calls cost, out of one row.
+pub(super) fn add_usage(rows: &str) -> String {
+    format!(
+        "INSERT INTO ai_usage (channel_id, day, source, calls, prompt_tokens, completion_tokens)
+         SELECT x.channel, x.day, x.source, x.calls, x.prompt, x.completion FROM {rows} WHERE x.channel IS NOT NULL
+         ON CONFLICT (channel_id, day, source) DO UPDATE SET calls = ai_usage.calls + excluded.calls,
+            prompt_tokens = ai_usage.prompt_tokens + excluded.prompt_tokens,
+            completion_tokens = ai_usage.completion_tokens + excluded.completion_tokens"
+    )
 }

@@ -66,6 +66,18 @@ row!(NewAppEvent, |row| {
     Number created_at = row.now,
 });
 
+/// Stores events, out of these rows; those of an app or a bot that is gone are left out.
+pub(super) fn insert(rows: &str) -> String {
+    format!(
+        "INSERT INTO app_events (id, app_id, bot_id, installation_id, message_id, trace_id, kind, peer, event,
+            state, attempts, due_at, claimed_until, response_body, duration_ms, created_at)
+         SELECT x.id, a.id, b.id, x.installation_id, x.message_id, x.trace_id, x.kind, x.peer, x.event,
+            'pending', 0, x.created_at, 0, '', 0, x.created_at
+         FROM {rows} JOIN apps a ON a.id = x.app_id JOIN bots b ON b.id = x.bot_id
+         WHERE x.id IS NOT NULL"
+    )
+}
+
 /// An event claimed by a node, with what its delivery needs.
 #[derive(Debug, Clone, FromRow)]
 #[row(table = "app_events")]
@@ -172,17 +184,7 @@ impl AppEvents<'_> {
 impl AppEvents<'_> {
     /// Stores events; those of an app or a bot that is gone are left out.
     pub async fn insert(&mut self, events: &[&NewAppEvent]) -> Result<()> {
-        rows::run(&mut self.0, events, |rows| {
-            format!(
-                "INSERT INTO app_events (id, app_id, bot_id, installation_id, message_id, trace_id, kind, peer, event,
-                    state, attempts, due_at, claimed_until, response_body, duration_ms, created_at)
-                 SELECT x.id, a.id, b.id, x.installation_id, x.message_id, x.trace_id, x.kind, x.peer, x.event,
-                    'pending', 0, x.created_at, 0, '', 0, x.created_at
-                 FROM {rows} JOIN apps a ON a.id = x.app_id JOIN bots b ON b.id = x.bot_id
-                 WHERE x.id IS NOT NULL"
-            )
-        })
-        .await
+        rows::run(&mut self.0, events, insert).await
     }
 
     /// Records an event that was delivered directly, with its outcome: no node takes it. One that exists was

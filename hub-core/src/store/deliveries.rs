@@ -10,7 +10,8 @@ mod open;
 pub use crate::model::trace::{DeliveryFacts, DeliveryState};
 pub use finish::{Finished, HealthReport, SinkHealth};
 pub(super) use finish::{
-    Successes, count_statement, delete_statement, delete_statement_postgres, finish, finish_statement,
+    Successes, count_statement, delete_statement, delete_statement_postgres, finish_statement, note_health,
+    raise_revisions,
 };
 pub use open::OpenDelivery;
 

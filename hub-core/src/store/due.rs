@@ -153,7 +153,18 @@ pub struct Followed {
     moved_ms: i64,
 }
 
+/// Reads [`Noted`] as text, on SQLite and on PostgreSQL.
+pub(super) const NOTED: [&str; 2] =
+    ["SELECT value FROM meta WHERE key = 'clock'", "SELECT value FROM meta WHERE key = 'clock' FOR UPDATE"];
+
 impl Noted {
+    /// Reads its stored form.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let (seen_at, moved_ms) = text.split_once(' ')?;
+        let seen_at = Timestamp::from_millis(seen_at.parse().ok()?);
+        Some(Self { seen_at, moved_ms: moved_ms.parse().ok()? })
+    }
+
     /// Adds a node's reading; returns the step by which due times must still be moved. A first reading only shows a
     /// step back: a clock that is ahead may just have run while no node did.
     pub fn follow(self, before: Option<Followed>, reading: Reading) -> (Followed, Option<Step>) {
@@ -236,24 +247,10 @@ impl Due<'_> {
         Ok((followed, step))
     }
 
-    /// [`Noted::step_for`] an outcome that this transaction stores. Queries the database only around a step.
-    pub(super) async fn step_for(&mut self, stamp: Stamp, now: Reading) -> Result<Option<Step>> {
-        if stamp.is_current(now) {
-            return Ok(None);
-        }
-        Ok(self.noted().await?.and_then(|noted| noted.step_for(stamp, now)))
-    }
-
-    async fn noted(&mut self) -> Result<Option<Noted>> {
-        let text: Option<String> = sql!(self.0, optional_value:
-            "SELECT value FROM meta WHERE key = 'clock'",
-            "SELECT value FROM meta WHERE key = 'clock' FOR UPDATE"
-        )?;
-        Ok(text.and_then(|text| {
-            let (seen_at, moved_ms) = text.split_once(' ')?;
-            let seen_at = Timestamp::from_millis(seen_at.parse().ok()?);
-            Some(Noted { seen_at, moved_ms: moved_ms.parse().ok()? })
-        }))
+    /// The stored state of the shared clock, locked until the commit; `None` before a node's first renewal of leases.
+    pub(super) async fn noted(&mut self) -> Result<Option<Noted>> {
+        let text: Option<String> = sql!(self.0, optional_value: NOTED[0], NOTED[1])?;
+        Ok(text.as_deref().and_then(Noted::read))
     }
 
     async fn note(&mut self, noted: Noted) -> Result<()> {

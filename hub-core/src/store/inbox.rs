@@ -1,29 +1,16 @@
-//! Accepting inbound messages: the messages, the work that follows from them and the network's cursor, in a handful
-//! of multi-row statements for all bots that wait.
+//! Inbound messages: what of them is accepted, their rows, and the results of batches.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,
 };
 
-use serde::Serialize;
-
-use super::{
-    app_events::{AppEvents, NewAppEvent},
-    conn::{Conn, dialect, sql},
-    fan_out::{self, Consequences},
-    media::{self, NewInboundMedia},
-    rows::{self, row},
-    traces::NewTrace,
-};
+use super::{app_events::NewAppEvent, media::NewInboundMedia, rows::row, traces::NewTrace};
 use crate::{
-    error::Result,
     id::{BotId, ChannelId, DeliveryId, MessageId},
     model::{message::MessageStatus, sinks::SinkId},
     network::MessageKind,
     secret::Sealed,
-    store::views::Tx,
-    text::json,
     time::Timestamp,
 };
 
@@ -40,17 +27,8 @@ pub struct Accept {
     pub cursor: Option<String>,
     /// Time of the response.
     pub now: Timestamp,
-    /// Whether clients wait that read the tables as soon as it is committed.
-    pub is_read_at_once: bool,
     /// Oldest first.
     pub messages: Vec<AcceptMessage>,
-}
-
-impl Accept {
-    /// Whether it brings neither files nor events for apps.
-    pub(super) fn is_plain(&self) -> bool {
-        self.messages.iter().all(|message| message.media.is_empty() && message.apps.is_empty())
-    }
 }
 
 /// A message and its routes to channels.
@@ -214,6 +192,12 @@ impl<'a> Judged<'a> {
         Self { batches, refused, valid }
     }
 
+    /// Batches of which none is refused.
+    pub(super) fn accepted(batches: &'a [Arc<Accept>]) -> Self {
+        let valid = batches.iter().map(|batch| &**batch).collect();
+        Self { batches, refused: batches.iter().map(|_| None).collect(), valid }
+    }
+
     /// The rows of all messages.
     pub(super) fn rows(&self) -> Vec<&'a MessageRow> {
         self.valid.iter().flat_map(|batch| &batch.messages).map(|message| &message.row).collect()
@@ -243,7 +227,7 @@ pub(super) fn taken(
 }
 
 /// The result of a batch that is not refused.
-pub(super) fn stored(batch: &Accept, inserted: &HashSet<MessageId>, seqs: &Seqs) -> Accepted {
+fn stored(batch: &Accept, inserted: &HashSet<MessageId>, seqs: &Seqs) -> Accepted {
     let numbers = |message: &AcceptMessage| {
         let is_new = inserted.contains(&message.row.id);
         is_new.then(|| message.routes.iter().map(|route| seq_of(seqs, message, route)).collect())
@@ -251,51 +235,9 @@ pub(super) fn stored(batch: &Accept, inserted: &HashSet<MessageId>, seqs: &Seqs)
     Accepted::Stored(batch.messages.iter().map(numbers).collect())
 }
 
-/// Writes the batches of all bots that wait; answers in their order.
-pub(super) async fn write(tx: &mut Tx, batches: &[Arc<Accept>]) -> Result<Vec<Accepted>> {
-    let mut conn = tx.conn();
-    failpoint!("accept.leases");
-    let judged = Judged::new(batches, &current_leases(&mut conn, batches).await?);
-    failpoint!("accept.messages");
-    let inserted = insert_messages(&mut conn, &judged.rows()).await?;
-    failpoint!("accept.numbers");
-    let seqs = number_channels(&mut conn, &taken(&judged.valid, &inserted)).await?;
-    failpoint!("accept.work");
-    fan_out::insert(&mut conn, &Consequences::new(&judged.valid, &inserted, &seqs)).await?;
-    media::insert_inbound(&mut conn, files_of(&judged.valid, &inserted)).await?;
-    let messages = judged.valid.iter().flat_map(|batch| &batch.messages);
-    let new = messages.filter(|message| inserted.contains(&message.row.id));
-    AppEvents(conn.lend()).insert(&new.flat_map(|message| &message.apps).collect::<Vec<_>>()).await?;
-    Ok(judged.answers(&inserted, &seqs))
-}
-
-/// The files of the messages that are new.
-fn files_of<'a>(
-    batches: &[&'a Accept],
-    inserted: &HashSet<MessageId>,
-) -> impl Iterator<Item = (BotId, MessageId, Timestamp, &'a NewInboundMedia)> {
-    batches.iter().flat_map(move |batch| {
-        let new = batch.messages.iter().filter(|message| inserted.contains(&message.row.id));
-        new.flat_map(|message| {
-            message.media.iter().map(|file| (batch.bot_id, message.row.id, batch.now, file))
-        })
-    })
-}
-
 /// The number that a channel gave a message; 0 where it gave none.
 pub(super) fn seq_of(seqs: &Seqs, message: &AcceptMessage, route: &AcceptRoute) -> i64 {
     seqs.get(&(route.channel_id, message.row.id)).copied().unwrap_or(0)
-}
-
-/// Fence and settings revision of each bot, locked until the commit.
-async fn current_leases(conn: &mut Conn<'_>, batches: &[Arc<Accept>]) -> Result<Current> {
-    let ids = json(&batches.iter().map(|batch| batch.bot_id).collect::<Vec<_>>());
-    let rows: Vec<(BotId, i64, i64)> = sql!(*conn, all:
-        dialect!(sqlite "SELECT id, lease_fence, config_rev FROM bots WHERE id", in 1),
-        dialect!(postgres "SELECT id, lease_fence, config_rev FROM bots WHERE id", in 1, " ORDER BY id FOR UPDATE");
-        &ids
-    )?;
-    Ok(rows.into_iter().map(|(id, fence, rev)| (id, (fence, rev))).collect())
 }
 
 /// Stores messages out of these rows.
@@ -307,46 +249,6 @@ pub(super) fn insert_statement(rows: &str) -> String {
             content, items, quoted, network_id, dedupe_key, private, status, sent_at, created_at
          FROM {rows} WHERE x.id IS NOT NULL"
     )
-}
-
-/// The end of [`insert_statement`] when a bot may have a message already.
-pub(super) const SKIP_REPEATS: &str = "ON CONFLICT (bot_id, dedupe_key) DO NOTHING";
-
-/// Stores messages; returns those that the bot did not have.
-async fn insert_messages(conn: &mut Conn<'_>, rows: &[&MessageRow]) -> Result<HashSet<MessageId>> {
-    let statement = |rows: &str| format!("{} {SKIP_REPEATS} RETURNING id", insert_statement(rows));
-    Ok(rows::returning(conn, rows, statement).await?.into_iter().collect())
-}
-
-/// Takes sequence numbers, gap-free per channel, for every message that a channel takes.
-async fn number_channels(conn: &mut Conn<'_>, taken: &BTreeMap<ChannelId, Vec<MessageId>>) -> Result<Seqs> {
-    #[derive(Serialize)]
-    struct Count {
-        channel: ChannelId,
-        n: i64,
-    }
-    let mut seqs = Seqs::new();
-    if taken.is_empty() {
-        return Ok(seqs);
-    }
-    let counts: Vec<Count> = taken
-        .iter()
-        .map(|(channel, messages)| Count { channel: *channel, n: i64::try_from(messages.len()).unwrap_or(0) })
-        .collect();
-    let counts = json(&counts);
-    let rows: Vec<(ChannelId, i64)> = sql!(*conn, all:
-        "UPDATE channels SET last_seq = last_seq + x.n
-        FROM (SELECT value->>'channel' AS channel, value->>'n' AS n FROM json_each($1)) AS x
-        WHERE channels.id = x.channel RETURNING id, last_seq",
-        "UPDATE channels SET last_seq = last_seq + x.n
-        FROM json_to_recordset($1::json) AS x (channel text, n bigint)
-        WHERE channels.id = x.channel RETURNING id, last_seq";
-        &counts
-    )?;
-    for (channel, last) in rows {
-        number(&mut seqs, channel, &taken[&channel], last);
-    }
-    Ok(seqs)
 }
 
 /// Numbers the messages of a channel, of which `last` is the number of the last one.

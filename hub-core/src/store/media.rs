@@ -1,9 +1,10 @@
 //! Statements about files of messages. The rows alone define which files exist: an object in the media store is
 //! created after its row and removed before it.
 
-use serde::Serialize;
-
-use super::conn::{Conn, sql};
+use super::{
+    conn::{Conn, sql},
+    rows::row,
+};
 use crate::{
     error::Result,
     id::{BotId, ChannelId, MediaId, MessageId, UserId},
@@ -260,56 +261,34 @@ impl Media<'_> {
     }
 }
 
-#[derive(Serialize)]
-struct InboundRow<'a> {
-    id: MediaId,
-    bot: BotId,
-    message: MessageId,
-    item: i64,
-    kind: MessageKind,
-    name: &'a str,
-    size: i64,
-    md5: &'a str,
-    source: &'a str,
-    at: i64,
+/// A file that came with a message.
+pub(super) struct InboundRow<'a> {
+    pub(super) bot: BotId,
+    pub(super) message: MessageId,
+    pub(super) at: Timestamp,
+    pub(super) file: &'a NewInboundMedia,
 }
 
-/// Makes the rows of files that came with messages, in the transaction of the messages.
-pub(super) async fn insert_inbound<'a>(
-    conn: &mut Conn<'_>,
-    files: impl Iterator<Item = (BotId, MessageId, Timestamp, &'a NewInboundMedia)>,
-) -> Result<()> {
-    let rows: Vec<InboundRow<'_>> = files
-        .map(|(bot, message, now, file)| InboundRow {
-            id: file.id,
-            bot,
-            message,
-            item: file.item,
-            kind: file.kind,
-            name: &file.file_name,
-            size: file.size,
-            md5: &file.md5,
-            source: file.source.as_str(),
-            at: now.as_millis(),
-        })
-        .collect();
-    if rows.is_empty() {
-        return Ok(());
-    }
-    sql!(*conn, run:
+row!(InboundRow<'_>, |row| {
+    Text id = row.file.id,
+    Text bot = row.bot,
+    Text message = row.message,
+    Number item = row.file.item,
+    Text kind = row.file.kind.as_str(),
+    Text name = row.file.file_name.as_str(),
+    Number size = row.file.size,
+    Text md5 = row.file.md5.as_str(),
+    Text source = row.file.source.as_str(),
+    Number at = row.at,
+});
+
+/// Stores files that came with messages, out of these rows.
+pub(super) fn insert_inbound(rows: &str) -> String {
+    format!(
         "INSERT INTO media (id, owner_id, bot_id, message_id, item, kind, file_name, content_type, size, md5, state,
-           source, attempts, due_at, expires_at, created_at)
-        SELECT r.value->>'id', b.owner_id, b.id, r.value->>'message', r.value->>'item', r.value->>'kind',
-           r.value->>'name', '', r.value->>'size', r.value->>'md5', 'downloading', r.value->>'source', 0,
-           r.value->>'at', 0, r.value->>'at'
-        FROM json_each($1) AS r JOIN bots AS b ON b.id = r.value->>'bot'",
-        "INSERT INTO media (id, owner_id, bot_id, message_id, item, kind, file_name, content_type, size, md5, state,
-           source, attempts, due_at, expires_at, created_at)
-        SELECT r.id, b.owner_id, b.id, r.message, r.item, r.kind, r.name, '', r.size, r.md5, 'downloading', r.source, 0,
-           r.at, 0, r.at
-        FROM json_to_recordset(CAST($1 AS json)) AS r(id TEXT, bot TEXT, message TEXT, item BIGINT, kind TEXT,
-           name TEXT, size BIGINT, md5 TEXT, source TEXT, at BIGINT)
-        JOIN bots AS b ON b.id = r.bot";
-        json(&rows)
+            source, attempts, due_at, expires_at, created_at)
+         SELECT x.id, b.owner_id, b.id, x.message, x.item, x.kind, x.name, '', x.size, x.md5, 'downloading', x.source,
+            0, x.at, 0, x.at
+         FROM {rows} JOIN bots AS b ON b.id = x.bot"
     )
 }

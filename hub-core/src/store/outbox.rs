@@ -6,9 +6,7 @@ use hub_macros::FromRow;
 
 use super::{
     conn::{Conn, sql},
-    deliveries::Finished,
     rows::{self, row},
-    sending::at_once::{self, PERMIT, Permit, Permits},
 };
 use crate::{
     error::Result,
@@ -50,9 +48,8 @@ pub struct NewOutbound {
 }
 
 impl NewOutbound {
-    /// Whether it brings no files.
-    pub(super) fn is_plain(&self) -> bool {
-        self.parts.iter().all(|part| part.file.is_none())
+    pub(super) fn has_files(&self) -> bool {
+        self.parts.iter().any(|part| part.file.is_some())
     }
 }
 
@@ -108,32 +105,8 @@ impl Outbox<'_> {
             return Ok(Vec::new());
         }
         let new = self.insert_messages(&rows.iter().collect::<Vec<_>>()).await?;
-        self.insert_parts(&new, &HashSet::new()).await?;
+        self.insert_parts(&new).await?;
         Ok(new.into_iter().map(|row| row.message_id).collect())
-    }
-
-    /// As [`enqueue`](Self::enqueue), for replies of these outcomes; returns what is to be sent at once.
-    pub(super) async fn enqueue_replies(&mut self, finished: &[&Finished]) -> Result<Permits> {
-        let rows: Vec<&NewOutbound> = finished.iter().flat_map(|one| &one.replies).collect();
-        if rows.is_empty() {
-            return Ok(Permits::new());
-        }
-        failpoint!("finish.replies");
-        failpoint!("enqueue.items");
-        let new = self.insert_messages(&rows).await?;
-        let candidates = at_once::candidates(finished, &new);
-        let (mut permits, mut begun) = (Permits::new(), HashSet::new());
-        for candidate in &candidates {
-            failpoint!("finish.window");
-            let count = |rows: &str| format!("{} {PERMIT}", at_once::count_send(rows));
-            let permit: Vec<Permit> = rows::all(&mut self.0, std::slice::from_ref(candidate), count).await?;
-            if let Some(permit) = permit.into_iter().next() {
-                permits.insert(candidate.delivery, permit);
-                begun.insert(candidate.reply.message_id);
-            }
-        }
-        self.insert_parts(&new, &begun).await?;
-        Ok(permits)
     }
 
     /// Stores messages; returns the new ones.
@@ -145,14 +118,14 @@ impl Outbox<'_> {
         Ok(messages.iter().copied().filter(|message| new.contains(&message.message_id)).collect())
     }
 
-    async fn insert_parts(&mut self, messages: &[&NewOutbound], begun: &HashSet<MessageId>) -> Result<()> {
-        let parts = part_rows(messages, begun);
+    async fn insert_parts(&mut self, messages: &[&NewOutbound]) -> Result<()> {
+        let parts = part_rows(messages, &HashSet::new());
         rows::run(&mut self.0, &parts, |rows| insert_parts(rows, BEGUN)).await?;
-        if messages.iter().all(|message| message.is_plain()) {
+        if !messages.iter().any(|message| message.has_files()) {
             return Ok(());
         }
-        let is_sqlite = matches!(self.0, Conn::Sqlite(_));
-        rows::run(&mut self.0, &parts, |rows| take_files(rows, is_sqlite)).await
+        let take = if matches!(self.0, Conn::Sqlite(_)) { take_files } else { take_files_postgres };
+        rows::run(&mut self.0, &parts, take).await
     }
 
     /// Returns the keys among these that messages of the bot have.
@@ -261,15 +234,19 @@ pub(super) const LOCK: &str = "FOR KEY SHARE OF b";
 /// Condition of [`insert_parts`] for rows with a column `begun`.
 pub(super) const BEGUN: &str = "x.begun = 1";
 
-/// Gives files to messages, out of the rows of their items. Of two messages with one file the earlier gets it.
-fn take_files(rows: &str, is_sqlite: bool) -> String {
-    let first = if is_sqlite {
-        format!("SELECT x.media, min(x.message) AS message, x.item FROM {rows} GROUP BY x.media")
-    } else {
-        format!(
-            "SELECT DISTINCT ON (x.media) x.message, x.media, x.item FROM {rows} ORDER BY x.media, x.message"
-        )
-    };
+/// Gives files to messages, out of the rows of their items, on SQLite. Of two messages with one file the earlier gets it.
+pub(super) fn take_files(rows: &str) -> String {
+    give_files(&format!("SELECT x.media, min(x.message) AS message, x.item FROM {rows} GROUP BY x.media"))
+}
+
+/// As [`take_files`], on PostgreSQL.
+pub(super) fn take_files_postgres(rows: &str) -> String {
+    give_files(&format!(
+        "SELECT DISTINCT ON (x.media) x.message, x.media, x.item FROM {rows} ORDER BY x.media, x.message"
+    ))
+}
+
+fn give_files(first: &str) -> String {
     format!(
         "UPDATE media SET message_id = r.message, item = r.item, expires_at = 0
         FROM ({first}) AS r WHERE media.id = r.media AND media.message_id IS NULL"

@@ -325,13 +325,6 @@ fn places<R: Row>() -> String {
     format!("({}?)", "?,".repeat(R::COLUMNS.len() - 1))
 }
 
-/// SQLite's INSERT or UPDATE whose failure ends the transaction, as it would anyway: the pages that it changes need not be
-/// copied to undo it alone.
-pub(super) fn or_rollback(statement: &str) -> String {
-    let (verb, rest) = statement.split_once(' ').expect("a statement has several words");
-    format!("{verb} OR ROLLBACK {rest}")
-}
-
 fn names<R: Row>() -> String {
     R::COLUMNS.iter().map(|column| column.name()).collect::<Vec<_>>().join(",")
 }

@@ -5,7 +5,9 @@ mod settle;
 
 pub use at_once::{Permit, SendAtOnce};
 pub use settle::{ItemState, Settled};
-pub(super) use settle::{SETTLE_MESSAGES, gained, leading_outcomes, message_rows, settle, settle_items};
+pub(super) use settle::{
+    gained, leading_outcomes, settle_items, settle_messages, settle_windows, settled_messages, windows,
+};
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,7 +15,6 @@ use std::{
 };
 
 use hub_macros::FromRow;
-use serde::Serialize;
 
 use super::{
     conn::{Conn, dialects, sql},
@@ -21,13 +22,13 @@ use super::{
     leases::Lease,
     outbox::NewOutbound,
     pieces::{self, Piece, piece_end},
+    rows::row,
 };
 use crate::{
     error::Result,
     id::{BotId, ChannelId, MediaId, MessageId, OutboxId, TraceId},
     network::WindowRules,
     secret::Sealed,
-    store::views::Tx,
     text::json,
     time::Timestamp,
 };
@@ -132,13 +133,6 @@ pub struct Begun {
     pub recent_sends: String,
     /// Time of the try.
     pub now: Timestamp,
-}
-
-impl Begun {
-    /// Whether it enters its message into no channel's log.
-    pub(super) fn is_plain(&self) -> bool {
-        self.shown_to.is_empty()
-    }
 }
 
 impl Sending<'_> {
@@ -316,77 +310,67 @@ fn leading<C>(commands: &[Arc<C>], number: impl Fn(&C) -> (OutboxId, i64)) -> Ve
     commands.iter().enumerate().map(leads).collect()
 }
 
-/// Marks items as being sent before they are written to the network, and counts the sends. Returns `false` for an
-/// item whose bot has another holder, or that is not open any more. An item that a dead process left in `sending`
-/// counts as one try with an unknown outcome.
-pub(super) async fn begin(tx: &mut Tx, begun: &[Arc<Begun>]) -> Result<Vec<bool>> {
-    failpoint!("outbox.begin");
-    let mut conn = tx.conn();
-    let (leading, rows) = begin_rows(begun);
-    let marked: Vec<OutboxId> = sql!(conn, values: BEGIN[0], BEGIN[1]; &rows)?;
-    let answers = answers(&marked, begun.iter().map(|one| one.id), leading);
-    // Channels before contacts, as where messages are accepted: two nodes never wait for each other.
-    for (one, _) in begun.iter().zip(&answers).filter(|(_, marked)| **marked) {
-        for channel in &one.shown_to {
-            show(&mut conn, one.id, *channel).await?;
-        }
-    }
-    failpoint!("outbox.window");
-    if let Some(rows) = counted_sends(begun, &answers) {
-        sql!(conn, run: COUNT_SENDS[0], COUNT_SENDS[1]; &rows)?;
-    }
-    Ok(answers)
-}
-
-/// Returns whether each command is stored, and the rows of [`BEGIN`] as JSON.
-pub(super) fn begin_rows(begun: &[Arc<Begun>]) -> (Vec<bool>, String) {
-    #[derive(Serialize)]
-    struct Row {
-        item: OutboxId,
-        fence: i64,
-        at: i64,
-    }
+/// Returns for each try whether it is stored if its item is open, and those that are.
+pub(super) fn leading_tries(begun: &[Arc<Begun>]) -> (Vec<bool>, Vec<&Begun>) {
     let leading = leading(begun, |one| (one.id, one.lease.fence));
-    let rows: Vec<Row> = begun
-        .iter()
-        .zip(&leading)
-        .filter(|(_, leads)| **leads)
-        .map(|(one, _)| Row { item: one.id, fence: one.lease.fence, at: one.now.as_millis() })
-        .collect();
-    (leading, json(&rows))
+    let tries = begun.iter().zip(&leading).filter(|(_, leads)| **leads).map(|(one, _)| &**one);
+    let tries = tries.collect();
+    (leading, tries)
 }
 
-/// Marks items as being sent, out of [`begin_rows`], on SQLite and on PostgreSQL; returns which.
-pub(super) const BEGIN: [&str; 2] = [
-    "UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_at = x.at,
-       unknowns = unknowns + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
-    FROM (SELECT value->>'item' AS item, value->>'fence' AS fence, value->>'at' AS at
-       FROM json_each($1)) AS x
-    WHERE outbox.id = x.item AND state IN ('queued', 'sending')
-      AND EXISTS (SELECT 1 FROM bots b WHERE b.id = outbox.bot_id AND b.lease_fence = x.fence)
-    RETURNING id",
-    "UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_at = x.at,
-       unknowns = unknowns + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
-    FROM json_to_recordset($1::json) AS x (item text, fence bigint, at bigint)
-    WHERE outbox.id = x.item AND state IN ('queued', 'sending')
-      AND EXISTS (SELECT 1 FROM bots b WHERE b.id = outbox.bot_id AND b.lease_fence = x.fence)
-    RETURNING id",
-];
+row!(Begun, |one| {
+    Text item = one.id,
+    Number fence = one.lease.fence,
+    Number at = one.now,
+});
 
-/// Enters the message of an item into a channel's log, once.
-async fn show(conn: &mut Conn<'_>, item: OutboxId, channel: ChannelId) -> Result<()> {
-    let seq: Option<i64> = sql!(*conn, optional_value:
-        "UPDATE channels SET last_seq = last_seq + 1 WHERE id = $1 AND NOT EXISTS (
-           SELECT 1 FROM channel_log l JOIN outbox o ON o.message_id = l.message_id
-           WHERE l.channel_id = $1 AND o.id = $2)
-        RETURNING last_seq";
-        channel, item
-    )?;
-    let Some(seq) = seq else { return Ok(()) };
-    sql!(*conn, run:
-        "INSERT INTO channel_log (channel_id, seq, message_id) SELECT $1, $3, message_id FROM outbox WHERE id = $2";
-        channel, item, seq
+/// Marks items as being sent before they are written to the network, out of these rows; those whose bot has another
+/// holder, or that are not open any more, stay as they are. An item that a dead process left in `sending` counts as one
+/// try with an unknown outcome.
+pub(super) fn begin_items(rows: &str) -> String {
+    format!(
+        "UPDATE outbox SET state = 'sending', attempts = attempts + 1, updated_at = x.at,
+            unknowns = unknowns + CASE WHEN state = 'sending' THEN 1 ELSE 0 END
+         FROM {rows} WHERE outbox.id = x.item AND state IN ('queued', 'sending')
+           AND EXISTS (SELECT 1 FROM bots b WHERE b.id = outbox.bot_id AND b.lease_fence = x.fence)"
     )
+}
+
+/// An item whose message is entered into a channel's log.
+pub(super) struct Shown {
+    item: OutboxId,
+    channel: ChannelId,
+}
+
+row!(Shown, |row| {
+    Text item = row.item,
+    Text channel = row.channel,
+});
+
+/// Takes a number of a channel's log, out of one row, unless the message is in the log already.
+pub(super) fn number_shown(rows: &str) -> String {
+    format!(
+        "UPDATE channels SET last_seq = last_seq + 1 FROM {rows} WHERE channels.id = x.channel AND NOT EXISTS (
+            SELECT 1 FROM channel_log l JOIN outbox o ON o.message_id = l.message_id
+            WHERE l.channel_id = x.channel AND o.id = x.item)"
+    )
+}
+
+/// Enters a message under the number that [`number_shown`] took, out of one row.
+pub(super) fn show(rows: &str) -> String {
+    format!(
+        "INSERT INTO channel_log (channel_id, seq, message_id)
+         SELECT c.id, c.last_seq, o.message_id FROM {rows} JOIN channels c ON c.id = x.channel
+         JOIN outbox o ON o.id = x.item"
+    )
+}
+
+/// What the tries that were begun enter into the logs of channels.
+pub(super) fn shown(begun: &[Arc<Begun>], answers: &[bool]) -> Vec<Shown> {
+    let begun = begun.iter().zip(answers).filter(|(_, begun)| **begun);
+    begun
+        .flat_map(|(one, _)| one.shown_to.iter().map(|channel| Shown { item: one.id, channel: *channel }))
+        .collect()
 }
 
 /// Returns for each command whether it was stored.
@@ -398,32 +382,35 @@ pub(super) fn answers(
     ids.zip(leading).map(|(id, leads)| leads && stored.contains(&id)).collect()
 }
 
-/// The rows of [`COUNT_SENDS`] for the tries that were begun, as JSON; `None` if there are none.
-pub(super) fn counted_sends(begun: &[Arc<Begun>], answers: &[bool]) -> Option<String> {
-    #[derive(Serialize)]
-    struct Row<'a> {
-        bot: BotId,
-        person: &'a str,
-        n: i64,
-        recent: &'a str,
-    }
+/// Sends to one person.
+pub(super) struct CountedSends<'b> {
+    bot: BotId,
+    person: &'b str,
+    n: i64,
+    recent: &'b str,
+}
+
+row!(CountedSends<'_>, |row| {
+    Text bot = row.bot,
+    Text person = row.person,
+    Number n = row.n,
+    Text recent = row.recent,
+});
+
+/// The tries that were begun, by their receivers.
+pub(super) fn counted_sends<'b>(begun: &'b [Arc<Begun>], answers: &[bool]) -> Vec<CountedSends<'b>> {
     let mut counts: BTreeMap<(BotId, &str), (i64, &str)> = BTreeMap::new();
     for (one, _) in begun.iter().zip(answers).filter(|(_, begun)| **begun) {
         let (n, recent) = counts.entry((one.lease.bot_id, &one.peer)).or_default();
         (*n, *recent) = (*n + 1, &one.recent_sends);
     }
-    let rows: Vec<Row<'_>> =
-        counts.into_iter().map(|((bot, person), (n, recent))| Row { bot, person, n, recent }).collect();
-    (!rows.is_empty()).then(|| json(&rows))
+    counts.into_iter().map(|((bot, person), (n, recent))| CountedSends { bot, person, n, recent }).collect()
 }
 
-/// Counts sends in the windows of those who get them, out of [`counted_sends`], on SQLite and on PostgreSQL.
-pub(super) const COUNT_SENDS: [&str; 2] = [
-    "UPDATE contacts SET window_sends = window_sends + x.n, recent_sends = x.recent
-    FROM (SELECT value->>'bot' AS bot, value->>'person' AS person, value->>'n' AS n,
-       value->>'recent' AS recent FROM json_each($1)) AS x
-    WHERE bot_id = x.bot AND user_id = x.person",
-    "UPDATE contacts SET window_sends = window_sends + x.n, recent_sends = x.recent
-    FROM json_to_recordset($1::json) AS x (bot text, person text, n bigint, recent text)
-    WHERE bot_id = x.bot AND user_id = x.person",
-];
+/// Counts sends in the windows of those who get them, out of these rows.
+pub(super) fn count_sends(rows: &str) -> String {
+    format!(
+        "UPDATE contacts SET window_sends = window_sends + x.n, recent_sends = x.recent
+         FROM {rows} WHERE bot_id = x.bot AND user_id = x.person"
+    )
+}

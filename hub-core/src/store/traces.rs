@@ -239,23 +239,19 @@ impl Traces<'_> {
 }
 
 /// Stores new traces, out of these rows.
-macro_rules! insert_traces {
-    ($rows:literal) => {
-        concat!(
-            "INSERT INTO traces (id, message_id, bot_id, channel_id, replay_of, status, open_sinks, summary, attempts,
-                started_at, duration_ms, steps, packed_steps)
-             SELECT id, message_id, bot_id, channel_id, replay_of, status, open_sinks, summary, attempts,
-                started_at, duration_ms, steps, packed_steps
-             FROM ",
-            $rows
-        )
-    };
+pub(super) fn insert_traces(rows: &str) -> String {
+    format!(
+        "INSERT INTO traces (id, message_id, bot_id, channel_id, replay_of, status, open_sinks, summary, attempts,
+            started_at, duration_ms, steps, packed_steps)
+         SELECT id, message_id, bot_id, channel_id, replay_of, status, open_sinks, summary, attempts,
+            started_at, duration_ms, steps, packed_steps
+         FROM {rows} WHERE x.id IS NOT NULL"
+    )
 }
-pub(super) use insert_traces;
 
 pub(super) async fn insert(conn: &mut Conn<'_>, traces: &[&NewTrace]) -> Result<()> {
     failpoint!("trace.insert");
-    rows::run(conn, traces, |rows| format!(insert_traces!("{} WHERE x.id IS NOT NULL"), rows)).await
+    rows::run(conn, traces, insert_traces).await
 }
 
 row!(NewTrace, |row| {

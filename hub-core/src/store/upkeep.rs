@@ -7,10 +7,9 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use super::{
     StoreConfig,
     backend::{self, Known},
-    batch::execute,
     conn::{Conn, sql},
-    direct,
     fault::{classify, is_fatal},
+    jobs::execute,
     postgres,
     refusal::explain,
     sealed::SealedValues,
@@ -167,14 +166,6 @@ impl Upkeep {
             found => found?,
         };
         Ok(lines.into_iter().filter(|line| line != "ok").collect())
-    }
-
-    /// Stores in the tables of a SQLite file what its commit log has for them. The schema must be up to date.
-    pub async fn flush(&mut self, config: &StoreConfig) -> Result<()> {
-        match config {
-            StoreConfig::Sqlite(path) => direct::flush_file(path).await,
-            StoreConfig::Postgres(_) => Ok(()),
-        }
     }
 
     /// Returns references to rows that do not exist, by table; none on PostgreSQL, which enforces them.

@@ -10,6 +10,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     deliveries::Finished,
+    fault::is_fatal,
+    hot::Written,
     inbox::{Accept, Accepted},
     sending::{Begun, Permit, Settled},
 };
@@ -35,8 +37,6 @@ pub(super) enum Command {
     BeginSend(Arc<Begun>, Reply<bool>),
     SettleSend(Arc<Settled>, Reply<bool>),
     Run(Job, Reply<Box<dyn Any + Send>>),
-    /// Store in the tables what the commit log has for them.
-    Flush(Reply<()>),
 }
 
 impl Command {
@@ -46,7 +46,7 @@ impl Command {
         match self {
             Self::Accept(accept, _) => accept.messages.len().max(1),
             Self::Finish(..) | Self::BeginSend(..) | Self::SettleSend(..) => 1,
-            Self::Run(..) | Self::Flush(..) => ENOUGH_ROWS,
+            Self::Run(..) => ENOUGH_ROWS,
         }
     }
 
@@ -55,7 +55,7 @@ impl Command {
         match self {
             Self::Finish(finished, _) => finished.is_followed || !finished.replies.is_empty(),
             Self::SettleSend(..) => false,
-            Self::Accept(..) | Self::BeginSend(..) | Self::Run(..) | Self::Flush(..) => true,
+            Self::Accept(..) | Self::BeginSend(..) | Self::Run(..) => true,
         }
     }
 }
@@ -112,3 +112,48 @@ pub(super) fn boxed<T: Send + 'static>(
 
 /// The receiving end, owned by the committer.
 pub(super) struct Inbox(pub(super) mpsc::Receiver<Command>);
+
+/// Answers the commands of a batch that was committed.
+pub(super) fn answer(batch: Vec<Command>, written: Written) {
+    let Written { accepted, mut permits, begun, settled, .. } = written;
+    let (mut accepted, mut begun, mut settled) =
+        (accepted.into_iter(), begun.into_iter(), settled.into_iter());
+    for command in batch {
+        match command {
+            Command::Accept(_, reply) => drop(reply.send(Ok(accepted.next().expect("one for each batch")))),
+            Command::Finish(one, reply) => drop(reply.send(Ok(permits.remove(&one.id)))),
+            Command::BeginSend(_, reply) => drop(reply.send(Ok(begun.next().expect("one for each try")))),
+            Command::SettleSend(_, reply) => {
+                drop(reply.send(Ok(settled.next().expect("one for each outcome"))));
+            }
+            Command::Run(..) => unreachable!("taken out before"),
+        }
+    }
+}
+
+/// Answers every command still in the batch with the failure of the whole batch.
+pub(super) fn refuse(batch: &mut Vec<Command>, error: &Error) {
+    for command in batch.drain(..) {
+        match command {
+            Command::Accept(_, reply) => drop(reply.send(Err(copy_of(error)))),
+            Command::Finish(_, reply) => drop(reply.send(Err(copy_of(error)))),
+            Command::BeginSend(_, reply) | Command::SettleSend(_, reply) => {
+                drop(reply.send(Err(copy_of(error))));
+            }
+            Command::Run(_, reply) => drop(reply.send(Err(copy_of(error)))),
+        }
+    }
+}
+
+/// The same failure for another caller; the cause was logged once, by the committer.
+pub(super) fn copy_of(error: &Error) -> Error {
+    if is_fatal(error) {
+        // To the caller the store is gone; what it was doing may be right, and is done after the next start.
+        return Error::new(ErrorCode::Unavailable, "the storage failed").with_retry_after(PROBE_INTERVAL);
+    }
+    let told = Error::new(error.code(), error.message().to_owned());
+    match error.retry_after() {
+        Some(after) => told.with_retry_after(after),
+        None => told,
+    }
+}

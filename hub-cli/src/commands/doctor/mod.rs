@@ -20,9 +20,8 @@ use crate::{
 use permissions::Place;
 
 /// Every check, in the order of the report; names that end in a dot are prefixes of several checks.
-const CHECKS: [&str; 25] = [
+const CHECKS: [&str; 24] = [
     "store.open",
-    "store.commit-log",
     "store.integrity",
     "store.migrations",
     "store.disk-space",

@@ -77,7 +77,7 @@ impl Apps<'_> {
         let unknown = || Error::new(ErrorCode::InvalidToken, "the app is unknown, or its secret is another");
         let shown = parse_token(TokenKind::AppWebhook, secret).ok_or_else(unknown)?;
         let app_id: AppId = app_id.parse().map_err(|_| unknown())?;
-        let rows = self.ctx.store.read_tables().await?.app_sockets().apps(&[app_id]).await?;
+        let rows = self.ctx.store.read().await?.app_sockets().apps(&[app_id]).await?;
         let row = rows.into_iter().next().ok_or_else(unknown)?;
         let known = self.ctx.sealer.open(&secret_place(app_id), &Sealed::from(row.credential.clone()))?;
         // Compares hashes: the time that this takes reveals nothing about the secrets.
@@ -95,7 +95,7 @@ impl Apps<'_> {
     /// # Errors
     /// `NOT_FOUND` for an installation of another app; `FORBIDDEN` for one that is switched off, or whose bot's owner is.
     pub async fn acting_on(&self, app: &AppHolder, installation_id: InstallationId) -> Result<Actor> {
-        let mut read = self.ctx.store.read_tables().await?;
+        let mut read = self.ctx.store.read().await?;
         match read.installations().find_of_app(app.app_id, installation_id).await? {
             None => Err(Error::not_found("installation of this app")),
             Some((_, false)) => Err(Error::new(ErrorCode::Forbidden, "the app is switched off on this bot")),

@@ -1,24 +1,18 @@
 //! Outcomes of deliveries, and everything that follows from them, in one transaction.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::Arc,
-};
+use std::collections::BTreeMap;
 
 use super::super::{
     ai::AiUsage,
-    conn::{Conn, sql},
     due::{Stamp, Step},
     outbox::NewOutbound,
-    rows::{self, row},
-    sending::{SendAtOnce, at_once::Permits},
+    rows::row,
+    sending::SendAtOnce,
     traces::TraceUpdate,
 };
 use crate::{
-    error::Result,
-    id::{ChannelId, DeliveryId, kind},
+    id::{ChannelId, DeliveryId},
     model::trace::DeliveryState,
-    store::views::Tx,
     time::Timestamp,
 };
 
@@ -60,11 +54,6 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Whether it changes its delivery and its trace alone, apart from replies.
-    pub(in crate::store) fn is_plain(&self) -> bool {
-        self.health.is_none() && self.usage.is_none()
-    }
-
     /// Whether nothing is left to do or to show: the row is deleted.
     pub(in crate::store) fn is_success(&self) -> bool {
         self.state == DeliveryState::Done
@@ -108,6 +97,30 @@ pub enum HealthReport {
     Gone,
 }
 
+impl HealthReport {
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Works => "works",
+            Self::Fails { .. } => "fails",
+            Self::Gone => "gone",
+        }
+    }
+
+    const fn failed_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Fails { now, .. } => Some(*now),
+            Self::Works | Self::Gone => None,
+        }
+    }
+
+    const fn give_up_before(&self) -> Option<Timestamp> {
+        match self {
+            Self::Fails { give_up_before, .. } => Some(*give_up_before),
+            Self::Works | Self::Gone => None,
+        }
+    }
+}
+
 row!(Finished, |one| {
     Text delivery = one.id,
     Number fence = one.fence,
@@ -148,26 +161,6 @@ impl Successes {
     }
 }
 
-/// Stores outcomes; returns the replies to send at once. An attempt under a lost lease stores nothing: the next
-/// holder attempts again. An outcome is stored once: if it arrives again because its commit was not acknowledged, the
-/// row may have changed since.
-pub(in crate::store) async fn finish(tx: &mut Tx, finished: &[Arc<Finished>]) -> Result<Permits> {
-    failpoint!("finish.state");
-    let mut conn = tx.conn();
-    let rows: Vec<&Finished> = finished.iter().map(|one| &**one).collect();
-    let stored: HashSet<DeliveryId> = finish_rows(&mut conn, &rows).await?.into_iter().collect();
-    let stored: Vec<&Finished> = rows.into_iter().filter(|one| stored.contains(&one.id)).collect();
-    failpoint!("finish.traces");
-    crate::store::traces::update(&mut conn, &stored.iter().map(|one| &one.trace).collect::<Vec<_>>()).await?;
-    let permits = tx.outbox().enqueue_replies(&stored).await?;
-    failpoint!("finish.health");
-    note_health(&mut tx.conn(), &stored.iter().filter_map(|one| one.health.as_ref()).collect::<Vec<_>>())
-        .await?;
-    let usage: Vec<_> = stored.iter().filter_map(|one| one.usage.as_ref()).collect();
-    crate::store::ai::add_usage(&mut tx.conn(), &usage).await?;
-    Ok(permits)
-}
-
 /// Deletes deliveries that ended well, out of these rows, on SQLite.
 pub(in crate::store) fn delete_statement(rows: &str) -> String {
     format!(
@@ -204,59 +197,34 @@ pub(in crate::store) fn finish_statement(rows: &str) -> String {
     )
 }
 
-/// Stores the states of deliveries, or deletes them; returns for which that was done.
-async fn finish_rows(conn: &mut Conn<'_>, rows: &[&Finished]) -> Result<Vec<DeliveryId>> {
-    let (ended, others): (Vec<&Finished>, Vec<&Finished>) = rows.iter().partition(|one| one.is_success());
-    let delete = match conn {
-        Conn::Sqlite(_) => delete_statement,
-        Conn::Postgres(_) => delete_statement_postgres,
-    };
-    let mut stored: Vec<DeliveryId> =
-        rows::returning(conn, &ended, |rows| format!("{} RETURNING deliveries.id", delete(rows))).await?;
-    let deleted: HashSet<DeliveryId> = stored.iter().copied().collect();
-    let successes = Successes::of(ended.into_iter().filter(|one| deleted.contains(&one.id)));
-    rows::run(conn, &successes, count_statement).await?;
-    let changed = |rows: &str| format!("{} RETURNING deliveries.id", finish_statement(rows));
-    stored.extend(rows::returning::<_, kind::Delivery>(conn, &others, changed).await?);
-    Ok(stored)
+row!(SinkHealth, |row| {
+    Text channel = row.channel,
+    Text report = row.report.word(),
+    Number now = row.report.failed_at(),
+    Number give_up = row.report.give_up_before(),
+});
+
+/// Condition that a row switches off the webhook of a channel `c`.
+const IS_SWITCHED_OFF: &str = "c.webhook_disabled IS NULL AND (x.report = 'gone'
+    OR x.report = 'fails' AND COALESCE(c.failing_since, x.now) <= x.give_up)";
+
+/// Raises the settings revisions of bots one of whose webhooks is about to be switched off by these rows, so that no
+/// batch is routed to it any more.
+pub(in crate::store) fn raise_revisions(rows: &str) -> String {
+    format!(
+        "UPDATE bots SET config_rev = config_rev + 1
+         WHERE id IN (SELECT c.bot_id FROM {rows} JOIN channels c ON c.id = x.channel WHERE {IS_SWITCHED_OFF})"
+    )
 }
 
-/// Writes the few reports of a batch. A webhook that is switched off raises its bot's settings revision, so
-/// that no batch is routed to it any more.
-async fn note_health(conn: &mut Conn<'_>, health: &[&SinkHealth]) -> Result<()> {
-    for SinkHealth { channel, report } in health {
-        let switched_off: u64 = match report {
-            HealthReport::Works => {
-                sql!(*conn, run:
-                    "UPDATE channels SET failing_since = NULL WHERE id = $1 AND failing_since IS NOT NULL";
-                    channel
-                )?;
-                0
-            }
-            HealthReport::Fails { now, give_up_before } => {
-                sql!(*conn, run:
-                    "UPDATE channels SET failing_since = $2 WHERE id = $1 AND failing_since IS NULL";
-                    channel, now
-                )?;
-                sql!(*conn, execute:
-                    "UPDATE channels SET webhook_disabled = 'every delivery failed for days'
-                    WHERE id = $1 AND failing_since <= $2 AND webhook_disabled IS NULL";
-                    channel, give_up_before
-                )?
-            }
-            HealthReport::Gone => sql!(*conn, execute:
-                "UPDATE channels SET webhook_disabled = 'the receiver answered 410 Gone'
-                WHERE id = $1 AND webhook_disabled IS NULL";
-                channel
-            )?,
-        };
-        if switched_off > 0 {
-            sql!(*conn, run:
-                "UPDATE bots SET config_rev = config_rev + 1
-                WHERE id = (SELECT bot_id FROM channels WHERE id = $1)";
-                channel
-            )?;
-        }
-    }
-    Ok(())
+/// Stores what attempts showed of webhooks, out of these rows.
+pub(in crate::store) fn note_health(rows: &str) -> String {
+    format!(
+        "UPDATE channels AS c SET failing_since = CASE x.report WHEN 'works' THEN NULL
+                WHEN 'fails' THEN COALESCE(c.failing_since, x.now) ELSE c.failing_since END,
+            webhook_disabled = CASE WHEN NOT ({IS_SWITCHED_OFF}) THEN c.webhook_disabled
+                WHEN x.report = 'gone' THEN 'the receiver answered 410 Gone'
+                ELSE 'every delivery failed for days' END
+         FROM {rows} WHERE c.id = x.channel"
+    )
 }

@@ -5,23 +5,17 @@ use std::{
     sync::Arc,
 };
 
-use serde::Serialize;
-
 use super::{
     super::{
-        conn::{Conn, sql},
         due::{Stamp, Step},
-        rows::{self, row},
+        rows::row,
         traces::TraceUpdate,
     },
-    answers, leading,
+    leading,
 };
 use crate::{
-    error::Result,
     id::{BotId, MessageId, OutboxId},
     model::trace::TraceStatus,
-    store::views::Tx,
-    text::json,
     time::Timestamp,
     words::words,
 };
@@ -86,14 +80,14 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// Whether it does not affect the person's window.
-    pub(in crate::store) fn is_plain(&self) -> bool {
-        !self.uncount && self.close_window.is_none()
+    /// Whether it affects the person's window.
+    fn moves_window(&self) -> bool {
+        self.uncount || self.close_window.is_some()
     }
 
     /// Whether it completes the sending of its message, so that no other row has to be read.
     pub(in crate::store) fn is_whole(&self) -> bool {
-        self.is_plain() && self.parts == 1 && self.state == ItemState::Sent && self.error.is_none()
+        !self.moves_window() && self.parts == 1 && self.state == ItemState::Sent && self.error.is_none()
     }
 
     /// Moves its times along with a step of the clock by which they were determined.
@@ -101,31 +95,6 @@ impl Settled {
         self.due_at = step.moved(self.due_at);
         self.stamp.read.wall = step.moved(self.stamp.read.wall);
     }
-}
-
-/// Stores outcomes of tries: items, messages, windows and traces. Returns `false`, and stores nothing, for an item of
-/// which another try has begun.
-pub(in crate::store) async fn settle(tx: &mut Tx, settled: &[Arc<Settled>]) -> Result<Vec<bool>> {
-    failpoint!("outbox.settle");
-    let mut conn = tx.conn();
-    let (leading, outcomes) = leading_outcomes(settled);
-    let settle = |rows: &str| format!("{} RETURNING outbox.id", settle_items(rows));
-    let stored: Vec<OutboxId> = rows::returning(&mut conn, &outcomes, settle).await?;
-    let answers = answers(&stored, settled.iter().map(|one| one.id), leading);
-    let stored: Vec<&Settled> =
-        settled.iter().zip(&answers).filter(|(_, stored)| **stored).map(|(one, _)| &**one).collect();
-    if stored.is_empty() {
-        return Ok(answers);
-    }
-    failpoint!("outbox.message");
-    let rows = message_rows(&stored);
-    let states: Vec<(MessageId, ItemState)> = sql!(conn, all: SETTLE_MESSAGES[0], SETTLE_MESSAGES[1]; &rows)?;
-    for one in &stored {
-        settle_window(&mut conn, one).await?;
-    }
-    let gained = gained(&stored, &states.into_iter().collect());
-    crate::store::traces::update(&mut conn, &gained.iter().collect::<Vec<_>>()).await?;
-    Ok(answers)
 }
 
 /// Returns the changes of traces by outcomes, once the messages have these states.
@@ -176,66 +145,72 @@ pub(in crate::store) fn settle_items(rows: &str) -> String {
     )
 }
 
-/// Returns the rows of [`SETTLE_MESSAGES`], as JSON: for each message its first network id and its last error.
-pub(in crate::store) fn message_rows(settled: &[&Settled]) -> String {
-    #[derive(Serialize)]
-    struct Row<'a> {
-        message: MessageId,
-        network: Option<&'a str>,
-        error: Option<&'a str>,
-    }
-    let mut rows: BTreeMap<MessageId, Row<'_>> = BTreeMap::new();
+/// A message of which items were tried: its first network id and its last error.
+pub(in crate::store) struct SettledMessage<'a> {
+    message: MessageId,
+    network: Option<&'a str>,
+    error: Option<&'a str>,
+}
+
+row!(SettledMessage<'_>, |row| {
+    Text message = row.message,
+    Text network = row.network,
+    Text error = row.error,
+});
+
+/// The messages of these outcomes.
+pub(in crate::store) fn settled_messages<'a>(settled: &[&'a Settled]) -> Vec<SettledMessage<'a>> {
+    let mut rows: BTreeMap<MessageId, SettledMessage<'_>> = BTreeMap::new();
     for one in settled {
         let message = one.message_id;
-        let row = rows.entry(message).or_insert(Row { message, network: None, error: None });
+        let row = rows.entry(message).or_insert(SettledMessage { message, network: None, error: None });
         row.network = row.network.or(one.network_id.as_deref());
         row.error = one.error.as_deref().or(row.error);
     }
-    json(&rows.into_values().collect::<Vec<_>>())
+    rows.into_values().collect()
 }
 
-macro_rules! settle_messages {
-    ($rows:literal) => {
-        concat!(
-            "UPDATE messages SET network_id = COALESCE(network_id, x.network),
-                status_reason = CASE WHEN x.error IS NULL AND NOT EXISTS (
-                    SELECT 1 FROM outbox o WHERE o.message_id = messages.id AND o.state <> 'sent')
-                    THEN NULL ELSE COALESCE(x.error, status_reason) END,
-                status = (SELECT CASE
-                    WHEN COUNT(CASE WHEN o.state IN ('queued', 'sending') THEN 1 END) > 0 THEN 'queued'
-                    WHEN COUNT(CASE WHEN o.state = 'failed' THEN 1 END) > 0 THEN 'failed'
-                    WHEN COUNT(CASE WHEN o.state = 'expired' THEN 1 END) > 0 THEN 'expired'
-                    WHEN COUNT(CASE WHEN o.state = 'unknown' THEN 1 END) > 0 THEN 'unknown'
-                    WHEN COUNT(CASE WHEN o.state = 'unconfirmed' THEN 1 END) > 0 THEN 'unconfirmed'
-                    ELSE 'sent' END FROM outbox o WHERE o.message_id = messages.id)
-             FROM ",
-            $rows,
-            " WHERE messages.id = x.message RETURNING id, status"
-        )
-    };
+/// Stores the states of messages, out of these rows; returns the states. A message is open while an item is, and
+/// otherwise has the state of its worst item.
+pub(in crate::store) fn settle_messages(rows: &str) -> String {
+    format!(
+        "UPDATE messages SET network_id = COALESCE(network_id, x.network),
+            status_reason = CASE WHEN x.error IS NULL AND NOT EXISTS (
+                SELECT 1 FROM outbox o WHERE o.message_id = messages.id AND o.state <> 'sent')
+                THEN NULL ELSE COALESCE(x.error, status_reason) END,
+            status = (SELECT CASE
+                WHEN COUNT(CASE WHEN o.state IN ('queued', 'sending') THEN 1 END) > 0 THEN 'queued'
+                WHEN COUNT(CASE WHEN o.state = 'failed' THEN 1 END) > 0 THEN 'failed'
+                WHEN COUNT(CASE WHEN o.state = 'expired' THEN 1 END) > 0 THEN 'expired'
+                WHEN COUNT(CASE WHEN o.state = 'unknown' THEN 1 END) > 0 THEN 'unknown'
+                WHEN COUNT(CASE WHEN o.state = 'unconfirmed' THEN 1 END) > 0 THEN 'unconfirmed'
+                ELSE 'sent' END FROM outbox o WHERE o.message_id = messages.id)
+         FROM {rows} WHERE messages.id = x.message RETURNING id, status"
+    )
 }
 
-/// Stores the states of messages, out of [`message_rows`], on SQLite and on PostgreSQL; returns the states. A message
-/// is open while an item is, and otherwise has the state of its worst item.
-pub(in crate::store) const SETTLE_MESSAGES: [&str; 2] = [
-    settle_messages!(
-        "(SELECT value->>'message' AS message, value->>'network' AS network, value->>'error' AS error
-            FROM json_each($1)) AS x"
-    ),
-    settle_messages!("json_to_recordset($1::json) AS x (message text, network text, error text)"),
-];
+/// The effect of a try on the person's window.
+pub(in crate::store) struct WindowChange<'a>(&'a Settled);
 
-/// Stores the effect of a try on the person's window; few tries have one.
-async fn settle_window(conn: &mut Conn<'_>, settled: &Settled) -> Result<()> {
-    if settled.is_plain() {
-        return Ok(());
-    }
-    sql!(*conn, run:
-        "UPDATE contacts SET window_closed = COALESCE($4, window_closed),
-           window_sends = CASE WHEN window_sends > 0 THEN window_sends - $5 ELSE 0 END
-        WHERE bot_id = $1 AND user_id = $2
-           AND COALESCE(window_opened_at, 0) = COALESCE(CAST($3 AS BIGINT), 0)";
-        settled.bot_id, &settled.peer, settled.window_opened_at, settled.close_window.as_deref(),
-        i64::from(settled.uncount)
+row!(WindowChange<'_>, |row| {
+    Text bot = row.0.bot_id,
+    Text person = row.0.peer.as_str(),
+    Number opened = row.0.window_opened_at,
+    Text closed = row.0.close_window.as_deref(),
+    Number uncounted = i64::from(row.0.uncount),
+});
+
+/// The effects of these outcomes on windows; few have one.
+pub(in crate::store) fn windows<'a>(settled: &[&'a Settled]) -> Vec<WindowChange<'a>> {
+    settled.iter().filter(|one| one.moves_window()).map(|one| WindowChange(one)).collect()
+}
+
+/// Stores the effect of a try on the person's window, out of one row.
+pub(in crate::store) fn settle_windows(rows: &str) -> String {
+    format!(
+        "UPDATE contacts SET window_closed = COALESCE(x.closed, window_closed),
+            window_sends = CASE WHEN window_sends > 0 THEN window_sends - x.uncounted ELSE 0 END
+         FROM {rows} WHERE bot_id = x.bot AND user_id = x.person
+           AND COALESCE(window_opened_at, 0) = COALESCE(x.opened, 0)"
     )
 }

@@ -1,26 +1,27 @@
-//! PostgreSQL: the whole transaction is one statement. It takes for granted that the leases are held, the channels' settings
-//! are the same and no message is a repeat. If that is not so it stores nothing.
+//! The large statement.
 
 use std::collections::{BTreeMap, HashSet};
 
 use sqlx::{AssertSqlSafe, PgConnection, postgres::PgArguments};
 
-use super::{Plain, Written};
+use super::Round;
 use crate::{
     error::Result,
     id::{BotId, ChannelId, DeliveryId, MessageId, OutboxId},
     store::{
+        app_events,
         deliveries::{Finished, count_statement, delete_statement_postgres, finish_statement},
-        fan_out::{self, Consequences, Joins},
+        fan_out::{self, Consequences},
         fault::classify,
         inbox::{self, Accept, Seqs, number},
+        media,
         outbox::{self, LOCK, NewOutbound},
         rows::{Arrays, row},
         sending::{
             self, Settled,
             at_once::{self, Candidate, PERMIT, Permit, Permits},
         },
-        traces::{self, TraceUpdate, update_traces},
+        traces::{self, TraceUpdate, insert_traces, update_traces},
     },
     time::Timestamp,
 };
@@ -58,84 +59,120 @@ row!(Answered, |row| {
     Text message = row.message,
 });
 
-/// Writes commands; `None`, and nothing stored, when something is not as it was taken for granted.
-pub(super) async fn commit(conn: &mut PgConnection, plain: &Plain) -> Result<Option<Written>> {
-    let Plain { accepts, finished, settled, .. } = plain;
-    let (leading, outcomes_of_sends) = sending::leading_outcomes(settled);
-    let mut traces = HashSet::new();
-    let of_sends = outcomes_of_sends.iter().filter_map(|one| one.trace.as_ref());
-    if !finished.iter().map(|one| &one.trace).chain(of_sends).all(|trace| traces.insert(trace.id)) {
-        // A statement changes each row once.
-        return Ok(None);
-    }
-    let batches: Vec<&Accept> = accepts.iter().map(|batch| &**batch).collect();
-    let messages = || batches.iter().flat_map(|batch| &batch.messages);
-    let inserted = messages().map(|message| message.row.id).collect();
+/// What the statement returned.
+#[derive(Debug, Default)]
+pub(super) struct Stored {
+    pub(super) seqs: Seqs,
+    pub(super) permits: Permits,
+    /// Outcomes.
+    pub(super) finished: HashSet<DeliveryId>,
+    /// Outcomes of sends.
+    pub(super) items: Vec<OutboxId>,
+}
+
+/// Stores the messages of batches that are `inserted`, and a round of outcomes; `None`, and nothing stored, when a batch
+/// has another lease or other settings.
+pub(super) async fn run(
+    conn: &mut PgConnection,
+    batches: &[&Accept],
+    inserted: &HashSet<MessageId>,
+    round: &Round<'_>,
+) -> Result<Option<Stored>> {
+    let Round { finished, sends: outcomes_of_sends, .. } = round;
     // As if each channel began at 1: the statement adds what it knows.
     let mut places = Seqs::new();
-    let taken = inbox::taken(&batches, &inserted);
-    let mut counts = Vec::with_capacity(taken.len());
-    for (channel, messages) in taken {
-        let n = i64::try_from(messages.len()).unwrap_or(0);
-        number(&mut places, channel, &messages, n);
-        counts.push(CountRow { channel, n });
-    }
     let mut values = Arrays::default();
     let mut parts = Vec::new();
     if batches.is_empty() {
         parts.push("valid AS (SELECT true AS ok)".to_owned());
     } else {
-        let leases: Vec<LeaseRow> = batches.iter().map(|batch| lease_of(batch)).collect();
-        let rows: Vec<_> = messages().map(|message| &message.row).collect();
-        let follows = Consequences::new(&batches, &inserted, &places);
-        parts.push(valid(&values.push_rows(&leases)));
-        parts.push(format!("stored AS ({})", inbox::insert_statement(&if_valid(&values.push_rows(&rows)))));
-        parts.push(numbered(&if_valid(&values.push_rows(&counts))));
-        let numbered = " JOIN numbered ON numbered_channel = x.channel";
-        let joins = Joins { numbered, seq: "base + seq", other: " JOIN valid ON valid.ok" };
-        parts.push(fan_out::parts(&mut values, &follows, &joins));
+        parts.extend(messages(&mut values, batches, inserted, &mut places));
     }
     if !finished.is_empty() {
-        let rows: Vec<&Finished> = finished.iter().map(|one| &**one).collect();
-        parts.extend(outcomes(&mut values, &rows));
-        parts.extend(replies(&mut values, &rows, &batches));
+        parts.extend(outcomes(&mut values, finished));
+        parts.extend(replies(&mut values, finished, batches));
     }
     if !outcomes_of_sends.is_empty() {
-        parts.extend(sends(&mut values, &outcomes_of_sends));
+        parts.extend(sends(&mut values, outcomes_of_sends));
     }
     let has_replies = finished.iter().any(|one| !one.replies.is_empty());
-    let of_channels = " UNION ALL SELECT numbered_channel, base, NULL FROM numbered";
-    let of_replies = " UNION ALL SELECT delivery, window_opened_at, context_token FROM permitted";
-    let of_sends = " UNION ALL SELECT id, 0, NULL FROM settled";
+    let wanted = [
+        (!batches.is_empty(), " UNION ALL SELECT numbered_channel, base, NULL FROM numbered"),
+        (has_replies, " UNION ALL SELECT delivery, window_opened_at, context_token FROM permitted"),
+        (!finished.is_empty(), " UNION ALL SELECT id, 0, NULL FROM ended"),
+        (!outcomes_of_sends.is_empty(), " UNION ALL SELECT id, 0, NULL FROM settled"),
+    ];
     let sql = format!(
-        "WITH {} SELECT 'valid', CAST(0 AS BIGINT), CAST(NULL AS TEXT) FROM valid WHERE ok{}{}{}",
+        "WITH {} SELECT 'valid', CAST(0 AS BIGINT), CAST(NULL AS TEXT) FROM valid WHERE ok{}",
         parts.join(", "),
-        if batches.is_empty() { "" } else { of_channels },
-        if has_replies { of_replies } else { "" },
-        if outcomes_of_sends.is_empty() { "" } else { of_sends },
+        wanted.into_iter().filter(|(is_wanted, _)| *is_wanted).map(|(_, rows)| rows).collect::<String>(),
     );
     let query = sqlx::query_as_with(AssertSqlSafe(sql), PgArguments::from(values));
     let found: Vec<(String, i64, Option<String>)> = query.fetch_all(conn).await.map_err(classify)?;
     if !found.iter().any(|(what, ..)| what == "valid") {
         return Ok(None);
     }
-    let (mut bases, mut permits) = (BTreeMap::<ChannelId, i64>::new(), Permits::new());
-    let items: Vec<OutboxId> = found.iter().filter_map(|(id, ..)| id.parse().ok()).collect();
+    let (mut bases, mut stored) = (BTreeMap::<ChannelId, i64>::new(), Stored::default());
     for (id, number, token) in found {
-        match (id.parse(), id.parse(), token) {
-            (Ok(channel), ..) => drop(bases.insert(channel, number)),
-            (_, Ok(delivery), Some(token)) => {
-                let window_opened_at = Timestamp::from_millis(number);
-                permits.insert(delivery, Permit { context_token: token.into(), window_opened_at });
+        if let Ok(channel) = id.parse() {
+            bases.insert(channel, number);
+        } else if let Ok(item) = id.parse() {
+            stored.items.push(item);
+        } else if let Ok(delivery) = id.parse() {
+            let window_opened_at = Timestamp::from_millis(number);
+            match token {
+                Some(token) => drop(
+                    stored.permits.insert(delivery, Permit { context_token: token.into(), window_opened_at }),
+                ),
+                None => drop(stored.finished.insert(delivery)),
             }
-            _ => {}
         }
     }
-    let seqs: Seqs =
+    stored.seqs =
         places.into_iter().filter_map(|(key, place)| Some((key, bases.get(&key.0)? + place))).collect();
-    let accepted = batches.iter().map(|batch| inbox::stored(batch, &inserted, &seqs)).collect();
-    let settled = sending::answers(&items, settled.iter().map(|one| one.id), leading);
-    Ok(Some(Written { accepted, permits, settled, ..Written::default() }))
+    Ok(Some(stored))
+}
+
+/// Parts of a `WITH` that store messages and what follows from them, once all batches are `valid`; `numbered` has the last
+/// numbers of channels before.
+fn messages(
+    values: &mut Arrays,
+    batches: &[&Accept],
+    inserted: &HashSet<MessageId>,
+    places: &mut Seqs,
+) -> Vec<String> {
+    let mut counts = Vec::new();
+    for (channel, messages) in inbox::taken(batches, inserted) {
+        let n = i64::try_from(messages.len()).unwrap_or(0);
+        number(places, channel, &messages, n);
+        counts.push(CountRow { channel, n });
+    }
+    let leases: Vec<LeaseRow> = batches.iter().map(|batch| lease_of(batch)).collect();
+    let rows = batches.iter().flat_map(|batch| &batch.messages).map(|message| &message.row);
+    let rows: Vec<_> = rows.filter(|row| inserted.contains(&row.id)).collect();
+    let Consequences { log, deliveries, traces, contacts, cursors, files, events } =
+        Consequences::new(batches, inserted, places);
+    let numbered_rows = |rows: String| format!("{rows} JOIN numbered ON numbered_channel = x.channel");
+    let mut parts = vec![
+        valid(&values.push_rows(&leases)),
+        format!("stored AS ({})", inbox::insert_statement(&if_valid(&values.push_rows(&rows)))),
+        numbered(&if_valid(&values.push_rows(&counts))),
+        format!("logged AS ({})", fan_out::insert_log("base + seq", &numbered_rows(values.push_rows(&log)))),
+        format!(
+            "delivered AS ({})",
+            fan_out::insert_deliveries("base + seq", &numbered_rows(values.push_rows(&deliveries)))
+        ),
+        format!("traced AS ({})", insert_traces(&if_valid(&values.push_rows(&traces)))),
+        format!("contacted AS ({})", fan_out::update_contacts(&if_valid(&values.push_rows(&contacts)))),
+        format!("polled AS ({})", fan_out::update_cursors(&if_valid(&values.push_rows(&cursors)))),
+    ];
+    if !files.is_empty() {
+        parts.push(format!("files AS ({})", media::insert_inbound(&if_valid(&values.push_rows(&files)))));
+    }
+    if !events.is_empty() {
+        parts.push(format!("events AS ({})", app_events::insert(&if_valid(&values.push_rows(&events)))));
+    }
+    parts
 }
 
 /// Parts of a `WITH` that store outcomes, and what traces gain by them; `ended` has the deliveries for which that was done.
@@ -213,15 +250,19 @@ fn replies(values: &mut Arrays, finished: &[&Finished], batches: &[&Accept]) -> 
     let mut candidates = at_once::candidates(finished, &messages);
     candidates.retain(|Candidate { reply, .. }| !writing.contains(&(reply.bot_id, reply.peer.as_str())));
     let candidates = among(&values.push_rows(&candidates), "message", "id FROM sent");
-    let parts = values.push_rows(&outbox::part_rows(&messages, &HashSet::new()));
-    let parts = among(&parts, "message", "id FROM sent");
+    let items = values.push_rows(&outbox::part_rows(&messages, &HashSet::new()));
+    let items = among(&items, "message", "id FROM sent");
     let begun = "x.part = 0 AND x.message IN (SELECT message FROM permitted)";
-    vec![
+    let mut parts = vec![
         format!("answered AS (SELECT x.message FROM {answered})"),
         format!("sent AS ({insert} RETURNING id)"),
         format!("permitted AS ({} {PERMIT}, x.message, x.delivery)", at_once::count_send(&candidates)),
-        format!("parts AS ({})", outbox::insert_parts(&parts, begun)),
-    ]
+        format!("parts AS ({})", outbox::insert_parts(&items, begun)),
+    ];
+    if messages.iter().any(|message| message.has_files()) {
+        parts.push(format!("taken_files AS ({})", outbox::take_files_postgres(&items)));
+    }
+    parts
 }
 
 /// The rows whose value of a column is among those that another part has. The planner expects ten rows of an array and one of

@@ -1,0 +1,173 @@
+//! SQLite and PostgreSQL have a writer each for messages and outcomes: the same commands leave the same rows in both.
+
+use std::sync::Arc;
+
+use hub_core::{
+    id::{DeliveryId, Ids, TraceId},
+    random::Random,
+    store::{
+        ai::AiUsage,
+        deliveries::{DeliveryState, Finished, HealthReport, SinkHealth},
+        due::{Reading, Stamp},
+        inbox::{Accept, AcceptMessage, Accepted},
+        sending::Permit,
+    },
+    time::{Clock, ManualClock},
+};
+
+use super::{
+    at_once::{at_once, reply},
+    deliveries::finished,
+    scene::{Stage, add_channel, batch, message, stage, taken, with_ai},
+};
+use crate::support::database::{Db, START};
+
+/// A command whose effects are compared.
+enum Step {
+    Accept(Vec<AcceptMessage>, Option<String>, i64),
+    Finish(Arc<Finished>),
+}
+
+#[derive(Debug, PartialEq)]
+enum Answer {
+    Accepted(Accepted),
+    Permit(Option<Permit>),
+}
+
+/// A delivery that the commands so far have not finished.
+struct Open {
+    delivery: DeliveryId,
+    trace: TraceId,
+    attempts: i64,
+}
+
+const PEOPLE: [&str; 3] = ["ann", "bob", "cid"];
+const STATES: [DeliveryState; 4] =
+    [DeliveryState::Done, DeliveryState::Done, DeliveryState::Pending, DeliveryState::Dead];
+
+/// Columns that both databases have alike: the names of tables, and the texts that are compared.
+const TABLES: [(&str, &str); 10] = [
+    ("messages", "id, dedupe_key, direction, peer, content, status, network_id"),
+    ("channel_log", "channel_id, seq, message_id, content"),
+    ("deliveries", "id, state, attempts, due_at, claim, seq, sink, last_error, finished_at"),
+    ("traces", "id, status, worst, open_sinks, summary, attempts, duration_ms, length(packed_steps)"),
+    (
+        "contacts",
+        "user_id, user_name, message_count, last_message_at, context_token, window_sends, recent_sends",
+    ),
+    ("bots", "id, cursor, config_rev, last_poll_at, last_inbound_at"),
+    ("channels", "id, last_seq, failing_since, webhook_disabled"),
+    ("successes", "channel_id, count, last_at"),
+    ("outbox", "id, peer, part, parts, text, state, attempts, due_at"),
+    ("ai_usage", "channel_id, day, source, calls, prompt_tokens, completion_tokens"),
+];
+
+async fn rows(db: &Db) -> Vec<String> {
+    let mut rows = Vec::new();
+    for (table, columns) in TABLES {
+        let columns: Vec<_> =
+            columns.split(", ").map(|column| format!("COALESCE(CAST({column} AS TEXT), 'NULL')")).collect();
+        let sql = format!("SELECT '{table} ' || {} FROM {table}", columns.join(" || ' ' || "));
+        let mut of_table = db.texts(sql).await;
+        of_table.sort();
+        rows.extend(of_table);
+    }
+    rows
+}
+
+fn next_step(db: &Db, on: &Stage, stamp: Stamp, random: &Random, open: &mut Vec<Open>, n: usize) -> Step {
+    let below = |bound: usize| usize::try_from(random.below(bound as u64)).unwrap();
+    if open.is_empty() || below(2) == 0 {
+        let messages = (0..below(4)).map(|_| {
+            // One of three is a repeat.
+            let key = if below(3) == 0 { below(n + 1) } else { 10_000 + n * 10 + below(10) };
+            let claim = if below(4) == 0 { 0 } else { on.lease.fence };
+            let one = message(db, on.bot, PEOPLE[below(3)], &key.to_string(), &format!("text {n}"));
+            let (one, delivery) = taken(db, one, on.channel, claim);
+            let trace = one.routes[0].trace.id;
+            open.push(Open { delivery, trace, attempts: 0 });
+            if below(4) > 0 {
+                return one;
+            }
+            let (both, second) = with_ai(db, one);
+            open.push(Open { delivery: second, trace, attempts: 0 });
+            both
+        });
+        let messages = messages.collect();
+        let cursor = (below(3) > 0).then(|| format!("cursor {n}"));
+        return Step::Accept(messages, cursor, if below(10) == 0 { 99 } else { on.lease.fence });
+    }
+    let place = below(open.len());
+    let one = &mut open[place];
+    // Some come again, as after a commit whose response was lost.
+    one.attempts += i64::from(below(5) > 0 || one.attempts == 0);
+    let state = STATES[below(STATES.len())];
+    let (attempts, keep) = (one.attempts, state == DeliveryState::Pending);
+    let fence = if below(10) == 0 { 99 } else { on.lease.fence };
+    let outcome = finished(on, one.delivery, one.trace, state);
+    let mut outcome = Finished { attempts, keep, fence, stamp, ..outcome };
+    outcome.trace.attempts = Some(attempts);
+    if keep {
+        outcome.trace.status = None;
+        outcome.trace.ended = 0;
+    }
+    if below(3) == 0 {
+        outcome.replies = vec![reply(db, on, &below(n + 1).to_string())];
+        outcome.send_at_once = Some(at_once());
+    }
+    let report = match below(12) {
+        0 => Some(HealthReport::Gone),
+        1..4 => Some(HealthReport::Works),
+        4..7 => Some(HealthReport::Fails { now: START, give_up_before: START }),
+        _ => None,
+    };
+    outcome.health = report.map(|report| SinkHealth { channel: on.channel, report });
+    outcome.usage = (below(3) == 0).then_some(AiUsage {
+        channel_id: on.channel,
+        day: 20_000,
+        source: "global",
+        calls: 1,
+        prompt_tokens: 10,
+        completion_tokens: 3,
+    });
+    Step::Finish(Arc::new(outcome))
+}
+
+async fn run(db: &Db, on: &Stage, step: Step) -> Answer {
+    match step {
+        Step::Accept(messages, cursor, fence) => {
+            let config_rev = db.number("SELECT CAST(MAX(config_rev) AS BIGINT) FROM bots").await;
+            let batch = batch(&on.lease, cursor.as_deref(), messages);
+            Answer::Accepted(db.store.accept(Accept { fence, config_rev, ..batch }).await.unwrap())
+        }
+        Step::Finish(outcome) => Answer::Permit(db.store.finish(outcome).await.unwrap()),
+    }
+}
+
+#[tokio::test]
+async fn any_commands_leave_the_same_rows() {
+    for seed in 0..12 {
+        let Some(mut postgres) = Db::postgres().await else { return };
+        let mut sqlite = Db::sqlite().await;
+        let reading = Reading { at: Clock::system().instant(), wall: sqlite.store.now() };
+        let stamp = Stamp { read: reading, followed: None };
+        let mut stages = Vec::new();
+        for db in [&mut sqlite, &mut postgres] {
+            db.ids = Ids::new(ManualClock::new(START).into(), Random::seeded(seed));
+            let on = stage(db).await;
+            add_channel(db, on.bot, "second").await;
+            stages.push((on, Random::seeded(seed + 1_000), Vec::new()));
+        }
+        for n in 0..80 {
+            let mut answers = Vec::new();
+            for (db, (on, random, open)) in [&sqlite, &postgres].into_iter().zip(&mut stages) {
+                let step = next_step(db, on, stamp, random, open, n);
+                answers.push(run(db, on, step).await);
+            }
+            assert_eq!(answers[0], answers[1], "seed {seed}, step {n}");
+        }
+        assert_eq!(rows(&sqlite).await, rows(&postgres).await, "seed {seed}");
+        sqlite.remove().await;
+        postgres.remove().await;
+    }
+}
