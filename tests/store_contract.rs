@@ -24,6 +24,17 @@ macro_rules! contract {
             )*
         }
 
+        mod claimed {
+            $(
+                #[tokio::test]
+                async fn $case() {
+                    let db = $crate::support::database::Db::claimed().await;
+                    super::$case(&db).await;
+                    db.remove().await;
+                }
+            )*
+        }
+
         mod postgres {
             $(
                 #[tokio::test]
@@ -61,6 +72,7 @@ mod binds;
 mod bots;
 mod channel_plugins;
 mod channels;
+mod commit_log;
 mod commit_plan;
 mod contacts;
 mod coverage;

@@ -57,10 +57,9 @@ use crate::{
     model::revocation::Revoked,
     network::Network,
     plugins::Plugins,
-    private_files::Locked,
     random::Random,
     sandbox::SandboxConfig,
-    store::StoreConfig,
+    store::{Claim, StoreConfig},
     tasks::Tasks,
     time::{Clock, Timestamp},
     traces::Traces,
@@ -75,7 +74,7 @@ pub struct Hub {
     tasks: Tasks,
     supervisor: Arc<OnceCell<Arc<Supervisor>>>,
     /// Keeps other processes off a SQLite file.
-    claim: Arc<Mutex<Option<Locked>>>,
+    claim: Arc<Mutex<Option<Claim>>>,
 }
 
 impl Hub {
@@ -189,7 +188,7 @@ impl Hub {
         Ok(())
     }
 
-    fn claim(&self) -> MutexGuard<'_, Option<Locked>> {
+    fn claim(&self) -> MutexGuard<'_, Option<Claim>> {
         self.claim.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -379,7 +378,7 @@ impl HubBuilder {
     /// # Errors
     /// `INVALID_PARAMS` naming everything that is missing or given twice. `UNAVAILABLE` when another process works on
     /// the SQLite file; when a node works on the PostgreSQL database and the schema is not current; when a newer
-    /// program wrote the database; when the database is sealed with another key.
+    /// program wrote the database, or the commit log cannot be read; when the database is sealed with another key.
     /// Nothing is written in these cases.
     pub async fn open(self) -> Result<Hub> {
         let access = if self.is_migration_forbidden { Access::Exclusive } else { Access::Migrate };

@@ -202,6 +202,9 @@ impl Stage {
             self.go_on(act, async |stage: &mut Self| stage.settle(&person, point).await).await;
         }
         if !failpoints::has_fired() {
+            self.go_on(act, async |stage: &mut Self| stage.say_slowly(&person, point).await).await;
+        }
+        if !failpoints::has_fired() {
             self.go_on(act, async |stage: &mut Self| stage.say_again(&person, point).await).await;
         }
         assert!(failpoints::has_fired(), "{point} is never reached");
@@ -251,6 +254,22 @@ impl Stage {
         }
         self.say(person, point, &["again"]);
         self.settle(person, point).await;
+    }
+
+    /// Messages while the clock does not move, so that most are committed alone and go to the commit log, which is flushed
+    /// soon.
+    async fn say_slowly(&self, person: &str, point: &str) {
+        self.sinks.shut.store(true, Ordering::Relaxed);
+        for n in 0..LOOKS {
+            if failpoints::has_fired() {
+                break;
+            }
+            if n % 50 == 0 {
+                self.say(person, point, &[&format!("slowly {n}")]);
+            }
+            Clock::system().sleep(Duration::from_millis(5)).await;
+        }
+        self.sinks.shut.store(false, Ordering::Relaxed);
     }
 
     /// Waits until everything that was said and sent is where it has to be.

@@ -12,9 +12,9 @@ use hub_core::{
         sim::{Action, Endpoint, Fault, Outbound, SimConfig},
     },
     page::PageRequest,
-    store::StoreConfig,
+    store::{Store, StoreConfig},
     testing::{Receiver, START, TestBot, TestHub, TestHubBuilder},
-    time::ManualClock,
+    time::{Clock, ManualClock},
 };
 use sqlx::{AssertSqlSafe, ConnectOptions, SqliteConnection, sqlite::SqliteConnectOptions};
 
@@ -183,8 +183,11 @@ impl World {
         self.advance_until(&what, STEP, async || self.status_of(sent.message_id).await == status).await;
     }
 
-    /// A connection behind the hub's back.
+    /// A connection behind the hub's back, after the commit log was flushed as another process does it.
     pub async fn database(&self) -> SqliteConnection {
+        let store = Store::open_existing(self.hub.store(), Clock::system()).await.unwrap();
+        store.read().await.unwrap();
+        store.close().await;
         let StoreConfig::Sqlite(path) = self.hub.store() else { panic!("a test on SQLite") };
         SqliteConnectOptions::new().filename(path).connect().await.unwrap()
     }

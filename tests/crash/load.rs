@@ -48,9 +48,11 @@ impl Load {
         Self { sinks: &SINKS, programs: PROGRAMS, rate, burst: 1, words: 16 }
     }
 
-    /// Many messages at once.
+    /// Many messages at once, of which nothing is read until they are delivered: on SQLite they are in the commit log alone
+    /// for a while.
     pub fn of_bursts() -> Self {
         let rate = number("HUB_TEST_RATE", 400) / BOTS as u64;
+        // The name of a new person is looked up in the tables, which flushes the log.
         Self { sinks: &SILENT, programs: 0, rate, burst: 500, words: 1_000 }
     }
 }

@@ -143,13 +143,14 @@ async fn a_database_of_another_version_is_not_changed() {
     std::fs::remove_file(folder.path().join("secret.key")).unwrap();
     let add = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
                VALUES (9999, 'newer', TRUE, x'00', 0)";
-    // A newer schema; an older one with a commit log that cannot be read, and with a migration that must not be run.
-    let unreadable = "DELETE FROM _sqlx_migrations WHERE version > 30;
-                      CREATE TABLE commit_log (id INTEGER NOT NULL PRIMARY KEY, entry BLOB NOT NULL) STRICT;
-                      INSERT INTO commit_log (id, entry) VALUES (1, x'c802')";
+    let remove = "DELETE FROM _sqlx_migrations WHERE version = (SELECT MAX(version) FROM _sqlx_migrations)";
+    // A newer schema; an older one with a migration that must not be run; a log that cannot be read.
+    let unreadable = "DELETE FROM _sqlx_migrations WHERE version = 9999;
+                      INSERT INTO commit_log (id, entry) VALUES (1, x'ff')";
     for (change, settings, reason) in [
         (add, &[][..], "schema version 9999, which this program does not know"),
-        (unreadable, &[], "has format 200, and this program reads 1 and 2 (entry 1)"),
+        (unreadable, &[], "has format 255, and this program reads 1 and 2 (entry 1)"),
+        (remove, &[], "has format 255, and this program reads 1 and 2 (entry 1)"),
         ("DELETE FROM commit_log", &[("HUB_MIGRATE", "false")], "hub-cli db migrate"),
     ] {
         let mut connection = open(folder.path()).await;
@@ -166,4 +167,36 @@ async fn a_database_of_another_version_is_not_changed() {
             changed.iter().map(|file| &file.0).collect::<Vec<_>>()
         );
     }
+}
+
+/// An entry that neither this version nor the one before wrote.
+#[tokio::test]
+async fn every_command_names_a_commit_log_that_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    succeed(folder.path(), &["db", "migrate"]);
+    let mut connection = open(folder.path()).await;
+    let insert = "INSERT INTO commit_log (id, entry) VALUES (7, x'c802'), (9, x'02ff')";
+    sqlx::raw_sql(insert).execute(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    let backup = folder.path().join("hub.tar");
+    for (arguments, exit) in [
+        (&["db", "check"][..], 9),
+        (&["db", "status"], 0),
+        (&["doctor", "--offline", "--only", "store.commit-log", "--json"], 9),
+        (&["db", "backup", "--to", backup.to_str().unwrap()], 7),
+    ] {
+        let output = hub_cli(folder.path(), arguments);
+        let text =
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(exit), "{arguments:?}: {text}");
+        for part in ["format 200", "entry 7", "start and stop the version of the hub that wrote it"] {
+            // A table or a paragraph may be wrapped.
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains(part), "{arguments:?}, {part}: {text}");
+        }
+    }
+    assert!(!backup.exists());
+    assert_eq!(succeed(folder.path(), &["db", "status"])["unreadable_entries"], 2);
+    let log = refused(folder.path(), &[]).await;
+    assert!(log.contains("hub-cli db restore"), "{log}");
 }

@@ -237,6 +237,7 @@ pub fn batch(lease: &Lease, cursor: Option<&str>, messages: Vec<AcceptMessage>) 
         config_rev: 0,
         cursor: cursor.map(str::to_owned),
         now: START,
+        is_read_at_once: false,
         messages,
     }
 }

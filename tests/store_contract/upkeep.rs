@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hub_core::{ErrorCode, store::Upkeep, time::Clock};
+use hub_core::{ErrorCode, error::Advice, store::Upkeep, time::Clock};
 
 use super::scene::{batch, message, stage};
 use crate::support::database::{Db, START};
@@ -12,8 +12,10 @@ contract!("upkeep": {
     a_database_knows_when_it_was_created => [created_at],
     a_whole_database_has_no_findings_before_and_after_its_room_is_given_back => [integrity, broken_references, vacuum],
     a_file_is_copied_and_a_server_is_not => [copy_into],
+    entries_of_another_format_are_named => [unreadable_entries, expect_readable_log],
     nodes_that_use_the_database_are_listed => [has_leases, bots, webhooks, plugins_in_use],
     files_are_found_by_page_and_by_id => [ready_files, known_files],
+    the_commit_log_is_flushed_without_a_store => [flush],
     old_ended_rows_are_counted => [count_before],
     notes_are_kept_once_they_are_committed => [note, noted, begin, commit],
 });
@@ -70,6 +72,33 @@ async fn a_file_is_copied_and_a_server_is_not(db: &Db) {
     assert_eq!(of(&upkeep.counts().await.unwrap(), "bots"), 1);
 }
 
+async fn entries_of_another_format_are_named(db: &Db) {
+    let mut upkeep = open(db).await;
+    upkeep.expect_readable_log().await.unwrap();
+    if db.is_postgres() {
+        assert!(upkeep.unreadable_entries().await.unwrap().is_empty());
+        return;
+    }
+    // The current format, another one, an empty entry, and one that is cut off.
+    db.sql("INSERT INTO commit_log (id, entry) VALUES (1, x'02'), (2, x'ff'), (3, x''), (4, x'020001')")
+        .await;
+    let found = upkeep.unreadable_entries().await.unwrap();
+    let messages: Vec<&str> = found.iter().map(hub_core::Error::message).collect();
+    assert_eq!(
+        messages,
+        [
+            "an entry of the commit log has format 255, and this program reads 1 and 2 (entry 2)",
+            "an entry of the commit log is corrupt (entry 3)",
+            "an entry of the commit log is corrupt (entry 4)",
+        ]
+    );
+    assert!(found.iter().all(|error| error.advice() == [Advice::RestoreBackup]));
+    let refused = upkeep.expect_readable_log().await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Unavailable);
+    assert!(refused.message().ends_with("(entry 2); 2 more cannot be read"), "{refused}");
+    db.sql("DELETE FROM commit_log").await;
+}
+
 async fn nodes_that_use_the_database_are_listed(db: &Db) {
     let mut upkeep = open(db).await;
     assert!(!upkeep.has_leases().await.unwrap());
@@ -106,6 +135,15 @@ async fn old_ended_rows_are_counted(db: &Db) {
     assert!(counts.iter().all(|(_, count)| *count == 0), "{counts:?}");
     let counts = upkeep.count_before(START + Duration::from_secs(3600)).await.unwrap();
     assert_eq!((of(&counts, "messages"), of(&counts, "app_calls")), (1, 0), "{counts:?}");
+}
+
+async fn the_commit_log_is_flushed_without_a_store(db: &Db) {
+    let stage = stage(db).await;
+    let hello = message(db, stage.bot, "ann", "1", "hello");
+    db.store.accept(batch(&stage.lease, Some("1"), vec![hello])).await.unwrap();
+    open(db).await.flush(&db.config).await.unwrap();
+    assert_eq!(db.count_unflushed("commit_log").await, 0);
+    assert_eq!(db.count_unflushed("messages").await, 1);
 }
 
 async fn notes_are_kept_once_they_are_committed(db: &Db) {

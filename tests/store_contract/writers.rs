@@ -1,4 +1,5 @@
-//! SQLite and PostgreSQL have a writer each for messages and outcomes: the same commands leave the same rows in both.
+//! SQLite, with and without a commit log, and PostgreSQL store messages and outcomes in their own ways: the same commands
+//! leave the same rows in all.
 
 use std::sync::Arc;
 
@@ -148,11 +149,11 @@ async fn run(db: &Db, on: &Stage, step: Step) -> Answer {
 async fn any_commands_leave_the_same_rows() {
     for seed in 0..12 {
         let Some(mut postgres) = Db::postgres().await else { return };
-        let mut sqlite = Db::sqlite().await;
+        let (mut sqlite, mut logged) = (Db::sqlite().await, Db::claimed().await);
         let reading = Reading { at: Clock::system().instant(), wall: sqlite.store.now() };
         let stamp = Stamp { read: reading, followed: None };
         let mut stages = Vec::new();
-        for db in [&mut sqlite, &mut postgres] {
+        for db in [&mut sqlite, &mut logged, &mut postgres] {
             db.ids = Ids::new(ManualClock::new(START).into(), Random::seeded(seed));
             let on = stage(db).await;
             add_channel(db, on.bot, "second").await;
@@ -160,14 +161,17 @@ async fn any_commands_leave_the_same_rows() {
         }
         for n in 0..80 {
             let mut answers = Vec::new();
-            for (db, (on, random, open)) in [&sqlite, &postgres].into_iter().zip(&mut stages) {
+            for (db, (on, random, open)) in [&sqlite, &logged, &postgres].into_iter().zip(&mut stages) {
                 let step = next_step(db, on, stamp, random, open, n);
                 answers.push(run(db, on, step).await);
             }
             assert_eq!(answers[0], answers[1], "seed {seed}, step {n}");
+            assert_eq!(answers[0], answers[2], "seed {seed}, step {n}");
         }
-        assert_eq!(rows(&sqlite).await, rows(&postgres).await, "seed {seed}");
-        sqlite.remove().await;
-        postgres.remove().await;
+        let expected = rows(&sqlite).await;
+        for (db, name) in [(sqlite, "SQLite"), (logged, "SQLite with a log"), (postgres, "PostgreSQL")] {
+            assert_eq!(rows(&db).await, expected, "seed {seed}, {name}");
+            db.remove().await;
+        }
     }
 }

@@ -3,7 +3,7 @@
 use hub_core::{
     id::{BotId, Ids, UserId},
     random::Random,
-    store::{Store, StoreConfig},
+    store::{Claim, Store, StoreConfig},
     time::{Clock, ManualClock, Timestamp},
 };
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row, SqliteConnection};
@@ -21,6 +21,7 @@ pub struct Db {
     pub ids: Ids,
     pub config: StoreConfig,
     raw: Mutex<Raw>,
+    claim: Option<Claim>,
     _folder: Option<tempfile::TempDir>,
 }
 
@@ -50,6 +51,13 @@ impl Db {
         Self::open(config, Some(folder)).await
     }
 
+    /// As [`Db::sqlite`], and this process works on the file: messages and outcomes are committed to the log first.
+    pub async fn claimed() -> Self {
+        let mut db = Self::sqlite().await;
+        db.claim = db.store.claim().unwrap();
+        db
+    }
+
     /// A database of the run's server; `None` when there is no server.
     pub async fn postgres() -> Option<Self> {
         Some(Self::of(postgres::server()?).await)
@@ -72,7 +80,7 @@ impl Db {
         };
         // Ids begin with the time: those of a story are made when it happens.
         let ids = Ids::new(ManualClock::new(START).into(), Random::system());
-        Self { store, ids, config, raw: Mutex::new(raw), _folder: folder }
+        Self { store, ids, config, raw: Mutex::new(raw), claim: None, _folder: folder }
     }
 
     /// Closes the store and removes the database. A test that fails leaves it, and the end of the run
@@ -93,26 +101,43 @@ impl Db {
         matches!(self.config, StoreConfig::Postgres(_))
     }
 
+    /// Flushes the commit log into the tables, as a read does.
+    async fn flush(&self) {
+        if self.claim.is_some() {
+            drop(self.store.read().await.unwrap());
+        }
+    }
+
+    /// Number of rows of a table, without a flush of the commit log.
+    pub async fn count_unflushed(&self, table: &str) -> i64 {
+        let sql = AssertSqlSafe(format!("SELECT CAST(count(*) AS BIGINT) FROM {table}"));
+        raw!(self, |conn| sqlx::query_scalar(sql).fetch_one(conn).await)
+    }
+
     /// Runs statements on a connection outside the store.
     pub async fn sql(&self, sql: impl Into<String>) {
+        self.flush().await;
         let sql = AssertSqlSafe(sql.into());
         raw!(self, |conn| sqlx::raw_sql(sql).execute(conn).await.map(|_| ()));
     }
 
     /// A number. The statement casts it to BIGINT.
     pub async fn number(&self, sql: impl Into<String>) -> i64 {
+        self.flush().await;
         let sql = AssertSqlSafe(sql.into());
         raw!(self, |conn| sqlx::query_scalar(sql).fetch_one(conn).await)
     }
 
     /// A text; `None` for NULL and for no row.
     pub async fn text(&self, sql: impl Into<String>) -> Option<String> {
+        self.flush().await;
         let sql = AssertSqlSafe(sql.into());
         raw!(self, |conn| sqlx::query_scalar::<_, Option<String>>(sql).fetch_optional(conn).await).flatten()
     }
 
     /// A column of texts.
     pub async fn texts(&self, sql: impl Into<String>) -> Vec<String> {
+        self.flush().await;
         let sql = AssertSqlSafe(sql.into());
         raw!(self, |conn| sqlx::query_scalar(sql).fetch_all(conn).await)
     }

@@ -11,7 +11,7 @@ pub enum DbCommand {
     #[command(
         after_help = "Examples:\n  hub-cli db status\n  hub-cli db status --json=schema,pending,last_backup_at\n\nSee also: hub-cli db check, hub-cli doctor",
         add = Ends(&[(5, "no such hub"), (7, "the database cannot be reached")]),
-        add = Fields::own(&["database", "schema", "newest", "pending", "bytes", "rows", "key_id", "running", "last_backup_at"])
+        add = Fields::own(&["database", "schema", "newest", "pending", "bytes", "rows", "key_id", "running", "last_backup_at", "unreadable_entries"])
     )]
     Status {
         #[command(flatten)]

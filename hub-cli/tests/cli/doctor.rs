@@ -53,11 +53,12 @@ fn report(command: &mut Command) -> (Option<i32>, std::collections::BTreeMap<Str
 fn doctor_reports_no_problem_for_a_working_hub() {
     let folder = hub();
     // Whether the test runs in a container, and how full its disk is, is not the hub's doing.
-    let only = "store.open,store.integrity,store.migrations,store.backup-age,keys,public-url,clock,version,sinks,plugins,sandbox";
+    let only = "store.open,store.commit-log,store.integrity,store.migrations,store.backup-age,keys,public-url,clock,version,sinks,plugins,sandbox";
     let (exit, found) = report(hub_cli(folder.path()).args(["doctor", "--offline", "--only", only]));
     assert_eq!(exit, Some(0), "{found:#?}");
     for id in [
         "store.open",
+        "store.commit-log",
         "store.integrity",
         "store.migrations",
         "keys.permissions",

@@ -73,7 +73,8 @@ pub(super) fn named(series: &str, at: Timestamp, sealed: bool) -> String {
 ///
 /// # Errors
 /// `CONFLICT` when there is one of that name, another backup makes it, or the database is not SQLite; `NOT_FOUND`
-/// without a database or without the bucket; `UNAVAILABLE` when something cannot be read or written.
+/// without a database or without the bucket; `UNAVAILABLE` when something cannot be read or written, or the commit log
+/// has entries that this program cannot read, so that no restore could use the backup.
 pub async fn create(home: &Home, new: NewBackup, clock: &Clock, random: &Random) -> Result<Created> {
     home.database()?;
     expect_none(&new.to).await?;
@@ -88,6 +89,7 @@ pub async fn create(home: &Home, new: NewBackup, clock: &Clock, random: &Random)
     upkeep.copy_into(&partial.database).await?;
 
     let mut copy = Upkeep::open(&StoreConfig::Sqlite(partial.database.clone())).await?;
+    copy.expect_readable_log().await?;
     let mut manifest = Manifest::new(at, copy.schema().await?.version, sealer.key_id());
     manifest.counts =
         copy.counts().await?.into_iter().map(|(table, count)| (table.to_owned(), count)).collect();

@@ -146,6 +146,7 @@ impl Inbox {
             config_rev: channels.config_rev,
             cursor: batch.cursor.clone(),
             now,
+            is_read_at_once: channels.channels.iter().any(|one| self.node.live.has_ilink_polls(one.id)),
             messages,
         };
         match self.store.accept(accept).await {

@@ -133,6 +133,7 @@ pub(super) async fn open(builder: HubBuilder, access: Access) -> Result<Hub> {
         Access::Migrate => Store::open(&config, clock.clone()).await?,
         Access::Exclusive | Access::Shared => Store::open_existing(&config, clock.clone()).await?,
     };
+    let claim = claimed.map(|file| store.work_on(file));
     let mut ctx = Context {
         store,
         ids: Ids::new(clock.clone(), random.clone()),
@@ -154,7 +155,7 @@ pub(super) async fn open(builder: HubBuilder, access: Access) -> Result<Hub> {
         ctx: Arc::new(ctx),
         tasks: Tasks::new(),
         supervisor: Arc::default(),
-        claim: Arc::new(Mutex::new(claimed)),
+        claim: Arc::new(Mutex::new(claim)),
     })
 }
 

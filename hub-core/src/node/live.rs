@@ -65,6 +65,8 @@ struct Listened {
     feed: Arc<Feed>,
     sockets: Vec<Arc<Connected>>,
     polls: usize,
+    /// Polls among these by clients of the iLink sink.
+    ilink_polls: usize,
 }
 
 impl fmt::Debug for Live {
@@ -103,6 +105,11 @@ impl Live {
         let open = self.open();
         let listened = open.feeds.get(&channel);
         listened.map_or_else(Default::default, |one| (one.feed.head.borrow().seq, one.sockets.clone()))
+    }
+
+    /// Whether a client of a channel's iLink sink waits here: it reads the tables when it is woken.
+    pub(crate) fn has_ilink_polls(&self, channel: ChannelId) -> bool {
+        self.open().feeds.get(&channel).is_some_and(|listened| listened.ilink_polls > 0)
     }
 
     /// Publishes a committed entry: wakes the clients here, and returns whether other nodes have any. Without the
@@ -268,6 +275,7 @@ impl Live {
             feed: Arc::new(Feed::new(client.channel_id, client.bot_id)),
             sockets: Vec::new(),
             polls: 0,
+            ilink_polls: 0,
         });
         let feed = Arc::clone(&listened.feed);
         if let Some(connected) = &socket {
@@ -275,13 +283,15 @@ impl Live {
             open.sockets += 1;
         } else {
             listened.polls += 1;
+            listened.ilink_polls += usize::from(client.ilink.is_some());
             open.polls += 1;
         }
         if is_new {
             open.unannounced.insert(client.channel_id);
             self.0.work.notify_one();
         }
-        Ok((feed, Place { live: self.clone(), channel_id: client.channel_id, socket, _taking: taking }))
+        let (channel_id, is_ilink) = (client.channel_id, client.ilink.is_some());
+        Ok((feed, Place { live: self.clone(), channel_id, socket, is_ilink, _taking: taking }))
     }
 }
 
@@ -292,6 +302,7 @@ pub(crate) struct Place {
     channel_id: ChannelId,
     /// `None` for a poll.
     socket: Option<Arc<Connected>>,
+    is_ilink: bool,
     _taking: Option<Taking>,
 }
 
@@ -305,6 +316,7 @@ impl Drop for Place {
             open.sockets -= 1;
         } else {
             listened.polls -= 1;
+            listened.ilink_polls -= usize::from(self.is_ilink);
             open.polls -= 1;
         }
         if listened.sockets.is_empty() && listened.polls == 0 {

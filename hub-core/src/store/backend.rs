@@ -18,7 +18,7 @@ use sqlx::{
 
 use super::{
     fault::classify,
-    log_import, postgres,
+    postgres,
     refusal::explain,
     upkeep::{Schema, Upkeep, inspect, newer_schema},
 };
@@ -145,10 +145,6 @@ impl Backend {
             .statement_cache_capacity(256);
         let mut writer = options.connect().await.map_err(classify)?;
         if migrate {
-            if log_import::has_entries(&mut writer).await? {
-                apply(&mut writer, &until(sqlite_migrator(), log_import::LAST_SCHEMA)).await?;
-                log_import::store(&mut writer).await?;
-            }
             apply(&mut writer, &sqlite_migrator()).await?;
         }
         sqlx::Connection::close(writer).await.map_err(classify)?;
@@ -378,7 +374,6 @@ macro_rules! all_migrations {
             28 "0028_packed_steps",
             29 "0029_node_networks",
             30 "0030_app_config",
-            31 "0031_no_commit_log",
         )
     };
 }
@@ -397,12 +392,6 @@ fn postgres_migrator() -> Migrator {
     let bots =
         "4436d08aaa13c8de77fdcd2949993175ca73f8d5b82dadd61b976b0c43a3bc9b8cffdefbadac64a0a6f019ebe947a1ed";
     with_checksums(all_migrations!("postgres"), [(1, accounts), (2, bots)])
-}
-
-/// The migrations up to a version.
-fn until(mut migrator: Migrator, version: i64) -> Migrator {
-    migrator.migrations.to_mut().retain(|migration| migration.version <= version);
-    migrator
 }
 
 /// Keeps the first checksums of migrations whose comments were edited later: databases have stored these.
@@ -429,14 +418,6 @@ where
         | sqlx::migrate::MigrateError::ExecuteMigration(error, _) => classify(error),
         other => Error::internal(other),
     })
-}
-
-/// A new file with the schema of a version.
-#[cfg(test)]
-pub(super) async fn sqlite_until(path: &Path, version: i64) -> Result<sqlx::SqliteConnection> {
-    let options = sqlite_options(path).create_if_missing(true);
-    let mut connection = options.connect().await.map_err(classify)?;
-    apply(&mut connection, &until(sqlite_migrator(), version)).await.map(|()| connection)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -23,7 +23,7 @@ use super::{
     fault::{is_fatal, is_outage},
     hot::{self, Direct, Hot, Written},
     jobs::{self, execute},
-    writer::{Command, ENOUGH_ROWS, Inbox, PROBE_INTERVAL, answer, boxed, refuse},
+    writer::{Command, ENOUGH_ROWS, Inbox, PROBE_INTERVAL, answer, boxed, copy_of, refuse},
 };
 use crate::{
     counters::{self, Spread},
@@ -82,6 +82,8 @@ pub struct StoreStats {
     pub reads: AtomicU64,
     /// Transactions committed.
     pub commits: AtomicU64,
+    /// Transactions that moved entries of the commit log into the tables.
+    pub flushes: AtomicU64,
     /// Commands in the committed transactions.
     pub commands: AtomicU64,
     /// Batches that failed as a whole.
@@ -97,6 +99,7 @@ impl Default for StoreStats {
         Self {
             reads: AtomicU64::new(0),
             commits: AtomicU64::new(0),
+            flushes: AtomicU64::new(0),
             commands: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             batch: Spread::new([1, 2, 4, 8, 16, 32, 64, 128, MAX_BATCH as u64]),
@@ -124,7 +127,22 @@ pub(super) struct Signals {
     pub fatal: CancellationToken,
     /// Whether the last commit succeeded.
     pub writable: Arc<AtomicBool>,
+    pub log: Arc<CommitLog>,
 }
+
+/// State of the commit log of a SQLite file that callers and the committer share (`hot/log`).
+#[derive(Debug, Default)]
+pub(super) struct CommitLog {
+    /// Maximum number of rows; 0 unless this process has claimed the file.
+    pub most_rows: AtomicUsize,
+    /// Whether the log may have entries that are not in the tables yet.
+    pub is_unflushed: AtomicBool,
+}
+
+/// Longest time until a commit of the log is stored in its tables.
+const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+/// Delay before a log of many rows is flushed while there is nothing else to write.
+const LONG_FLUSH_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Runs until it is stopped and nothing waits, or until the storage failed permanently.
 pub(super) async fn run(
@@ -134,7 +152,8 @@ pub(super) async fn run(
     stats: Arc<StoreStats>,
     signals: Signals,
 ) {
-    let mut connections = Connections { tx: None, direct: None };
+    let mut connections =
+        Connections { tx: None, direct: None, log: Arc::clone(&signals.log), unflushed_since: None };
     let mut batch = Vec::with_capacity(MAX_BATCH);
     // The database's time, not the hub's: a clock that does not move must not prevent a probe.
     let machine = Clock::system();
@@ -145,6 +164,12 @@ pub(super) async fn run(
         let probe_due = async {
             if machine.instant() < probe_at {
                 machine.sleep_until(probe_at).await;
+            }
+        };
+        let flush_at = connections.flush_at(inbox.0.is_empty(), signals.writable.load(Ordering::Relaxed));
+        let flush_due = async {
+            if let Some(at) = flush_at.filter(|at| machine.instant() < *at) {
+                machine.sleep_until(at).await;
             }
         };
         let received = tokio::select! {
@@ -159,6 +184,10 @@ pub(super) async fn run(
                 batch.push(Command::Run(boxed(|tx| probe(tx).boxed()), oneshot::channel().0));
                 1
             }
+            () = flush_due, if flush_at.is_some() => {
+                batch.push(Command::Flush(oneshot::channel().0));
+                1
+            }
             received = inbox.0.recv_many(&mut batch, MAX_BATCH) => received,
         };
         if received == 0 {
@@ -167,9 +196,10 @@ pub(super) async fn run(
         if !probing {
             gather(&mut inbox, &mut batch, &pacing).await;
         }
+        let flushes = batch.iter().filter(|command| matches!(command, Command::Flush(_))).count();
         let rows = batch.iter().map(Command::rows).sum();
-        let (commands, begun) = (batch.len() as u64, Stopwatch::start());
-        let outcome = connections.write(&backend, &mut batch, &clock);
+        let (commands, begun) = ((batch.len() - flushes) as u64, Stopwatch::start());
+        let outcome = connections.write(&backend, &mut batch, &clock, &stats);
         let outcome = AssertUnwindSafe(outcome).catch_unwind().await;
         // Who waited for an answer finds it gone; the committer goes on.
         let outcome = outcome.unwrap_or_else(|_| Err(Error::internal("the committer panicked")));
@@ -181,8 +211,11 @@ pub(super) async fn run(
         match outcome {
             Ok(()) => {
                 let took = begun.elapsed();
-                stats.note_commit(commands, took);
-                pacing.note_commit(machine.instant(), took, rows);
+                // After a flush alone there is no pause: what came meanwhile has gathered.
+                if commands > 0 {
+                    stats.note_commit(commands, took);
+                    pacing.note_commit(machine.instant(), took, rows);
+                }
                 // Only a probe shows it: another command may have had nothing to write.
                 if probing {
                     signals.writable.store(true, Ordering::Relaxed);
@@ -198,6 +231,7 @@ pub(super) async fn run(
             // A fresh connection next time: the state of this one is unknown.
             Err(error) => {
                 probe_at = machine.instant() + PROBE_INTERVAL;
+                connections.flush_later();
                 // Told once, however often it is tried: a full disk has no room for a long log.
                 if signals.writable.swap(false, Ordering::Relaxed) {
                     tracing::warn!(error = %error.chain(), commands, "writes fail; retrying");
@@ -207,6 +241,8 @@ pub(super) async fn run(
             }
         }
     }
+    // What does not succeed now is done by the next process.
+    let _ = connections.flush(&backend, &stats).await;
     connections.close().await;
 }
 
@@ -215,21 +251,51 @@ pub(super) async fn run(
 struct Connections {
     tx: Option<Tx>,
     direct: Option<Direct>,
+    log: Arc<CommitLog>,
+    /// Since when the commit log has entries of this process, or when the oldest ones were flushed, or a flush failed.
+    unflushed_since: Option<Instant>,
 }
 
 impl Connections {
     /// Writes one batch: the hot path in one transaction, then everything else in another. Every caller has its result.
-    async fn write(&mut self, backend: &Backend, batch: &mut Vec<Command>, clock: &StoreClock) -> Result<()> {
+    async fn write(
+        &mut self,
+        backend: &Backend,
+        batch: &mut Vec<Command>,
+        clock: &StoreClock,
+        stats: &StoreStats,
+    ) -> Result<()> {
+        let flushes: Vec<_> = batch.extract_if(.., |command| matches!(command, Command::Flush(_))).collect();
         let mut jobs = batch.extract_if(.., |command| matches!(command, Command::Run(..))).collect();
-        let written = match self.write_hot(backend, batch, clock).await {
-            Ok(()) => self.run_jobs(backend, &mut jobs).await,
-            Err(error) => Err(error),
+        let written = async {
+            self.answer_flushes(backend, flushes, stats).await?;
+            self.write_hot(backend, batch, clock, stats).await?;
+            self.run_jobs(backend, &mut jobs, stats).await
         };
+        let written = written.await;
         if let Err(error) = &written {
             refuse(batch, error);
             refuse(&mut jobs, error);
         }
         written
+    }
+
+    async fn answer_flushes(
+        &mut self,
+        backend: &Backend,
+        flushes: Vec<Command>,
+        stats: &StoreStats,
+    ) -> Result<()> {
+        if flushes.is_empty() {
+            return Ok(());
+        }
+        let flushed = self.flush(backend, stats).await;
+        for command in flushes {
+            if let Command::Flush(reply) = command {
+                let _ = reply.send(flushed.as_ref().copied().map_err(copy_of));
+            }
+        }
+        flushed
     }
 
     /// Writes the hot path. If one command is refused for what it contains, each is written alone.
@@ -238,12 +304,24 @@ impl Connections {
         backend: &Backend,
         batch: &mut Vec<Command>,
         clock: &StoreClock,
+        stats: &StoreStats,
     ) -> Result<()> {
         let mut parts = VecDeque::from_iter(Some(std::mem::take(batch)).filter(|batch| !batch.is_empty()));
         while let Some(mut part) = parts.pop_front() {
             let commit = AssertUnwindSafe(self.commit_hot(backend, Hot::of(&part), clock)).catch_unwind();
             match commit.await.unwrap_or_else(|_| Err(Error::internal("a write panicked"))) {
-                Ok(written) => answer(part, written),
+                Ok(written) => {
+                    if written.flushed {
+                        stats.flushes.fetch_add(1, Ordering::Relaxed);
+                        self.flush_later();
+                    }
+                    self.note_log();
+                    if let Err(error) = answer_lost().await {
+                        batch.extend(part.into_iter().chain(parts.into_iter().flatten()));
+                        return Err(error);
+                    }
+                    answer(part, written);
+                }
                 Err(error) if is_fatal(&error) || is_outage(&error) => {
                     batch.extend(part.into_iter().chain(parts.into_iter().flatten()));
                     return Err(error);
@@ -258,7 +336,14 @@ impl Connections {
     async fn commit_hot(&mut self, backend: &Backend, hot: Hot, clock: &StoreClock) -> Result<Written> {
         let written = match backend {
             Backend::Sqlite { write, .. } => {
-                hot::sqlite::commit(&mut self.direct, write.get_filename(), hot, clock.read()).await?
+                let most_rows = self.log.most_rows.load(Ordering::Relaxed);
+                if most_rows > 0 {
+                    // Before any caller has its response.
+                    self.log.is_unflushed.store(true, Ordering::Release);
+                    self.unflushed_since.get_or_insert_with(|| Clock::system().instant());
+                }
+                let (file, now) = (write.get_filename(), clock.read());
+                hot::sqlite::commit(&mut self.direct, file, hot, now, most_rows).await?
             }
             Backend::Postgres { .. } => {
                 let mut tx = self.connection(backend).await?;
@@ -270,19 +355,28 @@ impl Connections {
                 written
             }
         };
-        // As when the answer of the database is lost.
-        failpoint!("commit.after");
         Ok(written)
     }
 
-    /// Runs what is not of the hot path.
-    async fn run_jobs(&mut self, backend: &Backend, jobs: &mut Vec<Command>) -> Result<()> {
-        if !jobs.is_empty() {
-            let mut tx = self.connection(backend).await?;
-            jobs::commit(&mut tx, jobs).await?;
-            self.tx = Some(tx);
+    /// Runs what is not of the hot path, after a flush of the commit log.
+    async fn run_jobs(
+        &mut self,
+        backend: &Backend,
+        jobs: &mut Vec<Command>,
+        stats: &StoreStats,
+    ) -> Result<()> {
+        if jobs.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let mut tx = self.connection(backend).await?;
+        let owns_log = self.log.most_rows.load(Ordering::Relaxed) > 0;
+        loop {
+            self.flush(backend, stats).await?;
+            if jobs::commit(&mut tx, jobs, owns_log).await? {
+                self.tx = Some(tx);
+                return Ok(());
+            }
+        }
     }
 
     /// The connection of `sqlx`, which the caller puts back if it may be used again.
@@ -290,6 +384,46 @@ impl Connections {
         match self.tx.take() {
             Some(tx) => Ok(tx),
             None => connect(backend).await,
+        }
+    }
+
+    /// Returns the time of the next flush of the commit log.
+    fn flush_at(&self, is_idle: bool, is_writable: bool) -> Option<Instant> {
+        let since = self.unflushed_since?;
+        Some(match self.direct.as_ref().map(Direct::tail).filter(|_| is_writable) {
+            Some(tail) if is_idle && tail.is_long() => since + LONG_FLUSH_INTERVAL,
+            _ => since + FLUSH_INTERVAL,
+        })
+    }
+
+    /// Restarts the flush interval, after a failure or a flush of the oldest entries.
+    fn flush_later(&mut self) {
+        if let Some(since) = &mut self.unflushed_since {
+            *since = Clock::system().instant();
+        }
+    }
+
+    /// Stores the commit log in the tables if it has entries. A process that does not own the log has to look for
+    /// them.
+    async fn flush(&mut self, backend: &Backend, stats: &StoreStats) -> Result<()> {
+        let is_known = self.log.most_rows.load(Ordering::Relaxed) > 0;
+        if is_known && !self.log.is_unflushed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if let Backend::Sqlite { write, .. } = backend {
+            hot::sqlite::flush(&mut self.direct, write.get_filename()).await?;
+        }
+        if self.log.is_unflushed.load(Ordering::Relaxed) {
+            stats.flushes.fetch_add(1, Ordering::Relaxed);
+        }
+        self.note_log();
+        Ok(())
+    }
+
+    fn note_log(&mut self) {
+        if self.direct.as_ref().is_none_or(|direct| direct.tail().is_empty()) {
+            self.unflushed_since = None;
+            self.log.is_unflushed.store(false, Ordering::Release);
         }
     }
 
@@ -323,6 +457,12 @@ async fn gather(inbox: &mut Inbox, batch: &mut Vec<Command>, pacing: &Pacing) {
             Some(_) => {}
         }
     }
+}
+
+/// Fails in a test as when the answer of the database is lost.
+async fn answer_lost() -> Result<()> {
+    failpoint!("commit.after");
+    Ok(())
 }
 
 async fn connect(backend: &Backend) -> Result<Tx> {

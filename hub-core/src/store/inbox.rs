@@ -27,8 +27,17 @@ pub struct Accept {
     pub cursor: Option<String>,
     /// Time of the response.
     pub now: Timestamp,
+    /// Whether clients wait that read the tables as soon as it is committed.
+    pub is_read_at_once: bool,
     /// Oldest first.
     pub messages: Vec<AcceptMessage>,
+}
+
+impl Accept {
+    /// Whether it brings messages alone, without files or events for apps.
+    pub(super) fn is_texts(&self) -> bool {
+        self.messages.iter().all(|message| message.media.is_empty() && message.apps.is_empty())
+    }
 }
 
 /// A message and its routes to channels.

@@ -6,7 +6,7 @@ use std::{any::Any, panic::AssertUnwindSafe};
 use futures_util::{FutureExt, future::BoxFuture};
 
 use super::{
-    fault::{is_fatal, is_outage},
+    fault::{classify, is_fatal, is_outage},
     writer::{Command, Reply, copy_of, refuse},
 };
 use crate::{
@@ -14,11 +14,16 @@ use crate::{
     store::views::{Owned, Tx},
 };
 
-/// Writes commands. `Err` means the connection must not be used again; every caller has its result.
-pub(super) async fn commit(tx: &mut Tx, jobs: &mut Vec<Command>) -> Result<()> {
-    if let Err(error) = begin(tx).await {
-        refuse(jobs, &error);
-        return Err(error);
+/// Writes commands. `false`, and nothing was written, when another process has committed to the log meanwhile, for which
+/// is looked unless this one `owns_log`. `Err` means the connection must not be used again; every caller has its result.
+pub(super) async fn commit(tx: &mut Tx, jobs: &mut Vec<Command>, owns_log: bool) -> Result<bool> {
+    match begin(tx, owns_log).await {
+        Ok(true) => {}
+        Ok(false) => return Ok(false),
+        Err(error) => {
+            refuse(jobs, &error);
+            return Err(error);
+        }
     }
     let mut done = Vec::with_capacity(jobs.len());
     let outcome = match run_all(tx, jobs, &mut done).await {
@@ -35,12 +40,29 @@ pub(super) async fn commit(tx: &mut Tx, jobs: &mut Vec<Command>) -> Result<()> {
             Err(error) => Err(copy_of(error)),
         });
     }
-    outcome
+    outcome.map(|()| true)
 }
 
-async fn begin(tx: &mut Tx) -> Result<()> {
+/// Begins the transaction; `false`, and none begun, when the commit log has entries of another process.
+async fn begin(tx: &mut Tx, owns_log: bool) -> Result<bool> {
     failpoint!("commit.begin");
-    execute(tx, "BEGIN", "BEGIN IMMEDIATE").await
+    execute(tx, "BEGIN", "BEGIN IMMEDIATE").await?;
+    if !owns_log && has_log(tx).await? {
+        execute(tx, "ROLLBACK", "ROLLBACK").await?;
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+/// Whether the commit log has entries.
+async fn has_log(tx: &mut Tx) -> Result<bool> {
+    match &mut tx.0 {
+        Owned::Sqlite(conn) => {
+            let exists = sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM commit_log)");
+            exists.fetch_one(conn).await.map_err(classify)
+        }
+        Owned::Postgres(_) => Ok(false),
+    }
 }
 
 async fn end(tx: &mut Tx) -> Result<()> {

@@ -60,7 +60,6 @@ pub mod installations;
 mod jobs;
 pub mod leases;
 pub mod log;
-mod log_import;
 pub mod media;
 pub mod messages;
 mod notices;
@@ -120,6 +119,20 @@ pub struct Store {
     stats: Arc<StoreStats>,
     fatal: CancellationToken,
     writable: Arc<AtomicBool>,
+    log: Arc<committer::CommitLog>,
+}
+
+/// The right to work on a SQLite file, until it is dropped.
+#[derive(Debug)]
+pub struct Claim {
+    log: Arc<committer::CommitLog>,
+    _file: Locked,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.log.most_rows.store(0, Ordering::Relaxed);
+    }
 }
 
 impl Store {
@@ -149,7 +162,10 @@ impl Store {
             stats: Arc::default(),
             fatal: CancellationToken::new(),
             writable: Arc::new(AtomicBool::new(true)),
+            log: Arc::default(),
         };
+        // The process before may have been killed before it flushed.
+        store.log.is_unflushed.store(!store.is_shared(), Ordering::Relaxed);
         store.tasks.spawn(
             "store writer",
             committer::run(
@@ -161,6 +177,7 @@ impl Store {
                     stop: store.tasks.stop_token().clone(),
                     fatal: store.fatal.clone(),
                     writable: Arc::clone(&store.writable),
+                    log: Arc::clone(&store.log),
                 },
             ),
         );
@@ -177,6 +194,10 @@ impl Store {
     /// # Errors
     /// `UNAVAILABLE` when none becomes free within five seconds.
     pub async fn read(&self) -> Result<Read> {
+        if self.log.is_unflushed.load(Ordering::Acquire) {
+            // While writes fail, the tables are read as they are.
+            let _ = self.writer.ask(Command::Flush).await;
+        }
         self.stats.reads.fetch_add(1, Ordering::Relaxed);
         self.backend.read().await
     }
@@ -299,8 +320,20 @@ impl Store {
     ///
     /// # Errors
     /// `UNAVAILABLE` when another process has the file.
-    pub fn claim(&self) -> Result<Option<Locked>> {
-        self.backend.claim()
+    pub fn claim(&self) -> Result<Option<Claim>> {
+        Ok(self.backend.claim()?.map(|file| self.work_on(file)))
+    }
+
+    /// As [`claim`](Self::claim), with the lock of a file that was claimed before it was opened.
+    pub(crate) fn work_on(&self, file: Locked) -> Claim {
+        self.log.most_rows.store(hot::MOST_ROWS, Ordering::Relaxed);
+        Claim { log: Arc::clone(&self.log), _file: file }
+    }
+
+    /// Limits the commit log after a [`claim`](Self::claim) to so many rows.
+    #[cfg(feature = "testing")]
+    pub fn limit_log(&self, most_rows: usize) {
+        self.log.most_rows.store(most_rows, Ordering::Relaxed);
     }
 
     /// Whether this is PostgreSQL, which several nodes may share.

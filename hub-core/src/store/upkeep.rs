@@ -9,6 +9,7 @@ use super::{
     backend::{self, Known},
     conn::{Conn, sql},
     fault::{classify, is_fatal},
+    hot,
     jobs::execute,
     postgres,
     refusal::explain,
@@ -166,6 +167,14 @@ impl Upkeep {
             found => found?,
         };
         Ok(lines.into_iter().filter(|line| line != "ok").collect())
+    }
+
+    /// Stores in the tables of a SQLite file what its commit log has for them. The schema must be up to date.
+    pub async fn flush(&mut self, config: &StoreConfig) -> Result<()> {
+        match config {
+            StoreConfig::Sqlite(path) => hot::flush_file(path).await,
+            StoreConfig::Postgres(_) => Ok(()),
+        }
     }
 
     /// Returns references to rows that do not exist, by table; none on PostgreSQL, which enforces them.

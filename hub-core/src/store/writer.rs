@@ -37,6 +37,8 @@ pub(super) enum Command {
     BeginSend(Arc<Begun>, Reply<bool>),
     SettleSend(Arc<Settled>, Reply<bool>),
     Run(Job, Reply<Box<dyn Any + Send>>),
+    /// Store in the tables what the commit log has for them.
+    Flush(Reply<()>),
 }
 
 impl Command {
@@ -46,7 +48,7 @@ impl Command {
         match self {
             Self::Accept(accept, _) => accept.messages.len().max(1),
             Self::Finish(..) | Self::BeginSend(..) | Self::SettleSend(..) => 1,
-            Self::Run(..) => ENOUGH_ROWS,
+            Self::Run(..) | Self::Flush(..) => ENOUGH_ROWS,
         }
     }
 
@@ -55,7 +57,7 @@ impl Command {
         match self {
             Self::Finish(finished, _) => finished.is_followed || !finished.replies.is_empty(),
             Self::SettleSend(..) => false,
-            Self::Accept(..) | Self::BeginSend(..) | Self::Run(..) => true,
+            Self::Accept(..) | Self::BeginSend(..) | Self::Run(..) | Self::Flush(..) => true,
         }
     }
 }
@@ -126,7 +128,7 @@ pub(super) fn answer(batch: Vec<Command>, written: Written) {
             Command::SettleSend(_, reply) => {
                 drop(reply.send(Ok(settled.next().expect("one for each outcome"))));
             }
-            Command::Run(..) => unreachable!("taken out before"),
+            Command::Run(..) | Command::Flush(..) => unreachable!("taken out before"),
         }
     }
 }
@@ -137,6 +139,7 @@ pub(super) fn refuse(batch: &mut Vec<Command>, error: &Error) {
         match command {
             Command::Accept(_, reply) => drop(reply.send(Err(copy_of(error)))),
             Command::Finish(_, reply) => drop(reply.send(Err(copy_of(error)))),
+            Command::Flush(reply) => drop(reply.send(Err(copy_of(error)))),
             Command::BeginSend(_, reply) | Command::SettleSend(_, reply) => {
                 drop(reply.send(Err(copy_of(error))));
             }

@@ -22,7 +22,7 @@ const NAMED: usize = 5;
 /// A problem that a check found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Name of the check: `integrity`, `references`, `secrets`, `files` or `loose-files`.
+    /// Name of the check: `integrity`, `commit-log`, `references`, `secrets`, `files` or `loose-files`.
     pub check: &'static str,
     /// Description, with the affected rows or files.
     pub message: String,
@@ -70,6 +70,10 @@ async fn check_content(
     database: &mut Upkeep,
     checked: &mut Checked,
 ) -> Result<()> {
+    for error in database.unreadable_entries().await? {
+        let hint = error.hint().unwrap_or_default();
+        checked.find("commit-log", format!("{}; {hint}", error.message()));
+    }
     for line in database.broken_references().await? {
         checked.find("references", line);
     }

@@ -54,6 +54,8 @@ pub async fn rotate_key(home: &Home, new_key: Option<[u8; 32]>, random: &Random)
         )
         .with_advice([Advice::MigrateDatabase]));
     }
+    // Entries of the commit log have sealed values, too.
+    database.flush(&home.store).await?;
     if matches!(home.store, StoreConfig::Postgres(_)) && database.has_leases().await? {
         let working = Error::new(ErrorCode::Unavailable, "a hub works on this database");
         return Err(working.with_hint("stop every node; half a minute after the last one died it is free"));

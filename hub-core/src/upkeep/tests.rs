@@ -118,6 +118,25 @@ async fn a_rotation_reseals_everything_and_is_refused_while_a_hub_runs() {
 }
 
 #[tokio::test]
+async fn a_rotation_flushes_the_commit_log_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = hub(folder.path(), 3).await;
+    let mut upkeep = Upkeep::open(&home.store).await.unwrap();
+    upkeep.run("INSERT INTO commit_log (id, entry) VALUES (1, x'ff'), (2, x'02')").await.unwrap();
+    let unreadable = upkeep.unreadable_entries().await.unwrap();
+    assert_eq!(unreadable.len(), 1);
+    assert!(unreadable[0].message().contains("(entry 1)"), "{unreadable:?}");
+    let found = check(&home, &Random::seeded(5)).await.unwrap().findings;
+    let found = found.iter().find(|found| found.check == "commit-log").expect("check names it");
+    assert!(found.message.contains("(entry 1); start and stop the version"), "{found:?}");
+    let refused = rotate_key(&home, None, &Random::seeded(5)).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::Unavailable, "{refused}");
+    upkeep.run("DELETE FROM commit_log WHERE id = 1").await.unwrap();
+    rotate_key(&home, None, &Random::seeded(5)).await.unwrap();
+    upkeep.run("INSERT INTO commit_log (id, entry) VALUES (2, x'02')").await.expect("entry 2 was flushed");
+}
+
+#[tokio::test]
 async fn a_rotation_that_ended_halfway_leaves_a_hub_that_works_and_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let home = hub(folder.path(), 1_203).await;

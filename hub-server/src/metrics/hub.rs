@@ -80,6 +80,7 @@ impl Reading {
         let stats = self.hub.context().store.stats();
         let load = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
         page.counter("store_reads", "Connections taken for reading", load(&stats.reads))?;
+        page.counter("store_flushes", "Times that tables followed the commit log", load(&stats.flushes))?;
         page.counter("store_commits", "Transactions committed", load(&stats.commits))?;
         page.counter("store_failures", "Batches of writes that failed as a whole", load(&stats.failures))?;
         let backups = self.hub.context().node.counters.backups.counts();

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::bytes;
 use crate::{
     args::LocalArgs,
-    exit::Failure,
+    exit::{Failure, hint},
     local::{self, Open},
     printer::{List, Printer},
 };
@@ -27,6 +27,7 @@ pub async fn show(args: &LocalArgs, printer: &Printer) -> Result<(), Failure> {
     let last_backup = if schema.version > 0 { upkeep.noted(LAST_BACKUP).await? } else { None };
     let last_backup = last_backup.and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
     let size = u64::try_from(upkeep.size().await?).unwrap_or(0);
+    let unreadable = upkeep.unreadable_entries().await?;
     let running = match &config.store {
         StoreConfig::Sqlite(path) => claim_file(path).is_err(),
         StoreConfig::Postgres(_) => is_current && upkeep.has_leases().await?,
@@ -41,6 +42,10 @@ pub async fn show(args: &LocalArgs, printer: &Printer) -> Result<(), Failure> {
     line("key", key_id.clone().unwrap_or_else(|| "none readable".to_owned()));
     line("server", if running { "running" } else { "not running" }.to_owned());
     line("last backup", last_backup.map_or_else(|| "never".to_owned(), |at| at.to_string()));
+    if let Some(first) = unreadable.first() {
+        line("commit log", format!("{} entries cannot be read; {}", unreadable.len(), first.message()));
+        printer.note(&format!("hint: {}", hint(first).unwrap_or_default()));
+    }
     for (table, count) in &rows {
         line(table, count.to_string());
     }
@@ -55,6 +60,7 @@ pub async fn show(args: &LocalArgs, printer: &Printer) -> Result<(), Failure> {
         "key_id": key_id,
         "running": running,
         "last_backup_at": last_backup,
+        "unreadable_entries": unreadable.len(),
     });
     printer.one(document, &lines.join("\n"))
 }

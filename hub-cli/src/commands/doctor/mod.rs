@@ -8,6 +8,7 @@ mod settings;
 mod storage;
 
 use hub_server::config::Config;
+use permissions::Place;
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,11 +18,11 @@ use crate::{
     printer::{Format, List, Printer, Tone},
     screen,
 };
-use permissions::Place;
 
 /// Every check, in the order of the report; names that end in a dot are prefixes of several checks.
-const CHECKS: [&str; 24] = [
+const CHECKS: [&str; 25] = [
     "store.open",
+    "store.commit-log",
     "store.integrity",
     "store.migrations",
     "store.disk-space",

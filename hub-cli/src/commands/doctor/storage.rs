@@ -57,6 +57,7 @@ async fn database(subject: &Subject<'_>) -> Vec<Outcome> {
         }
     };
     outcomes.push(migrations(&schema));
+    outcomes.extend(commit_log(subject, &mut database).await);
     if subject.wants("store.integrity") {
         outcomes.push(integrity(&mut database).await);
     }
@@ -87,6 +88,18 @@ fn migrations(schema: &Schema) -> Outcome {
         Outcome::warning("store.migrations", format!("the schema is {version}, but {newest} is needed"))
             .advise("hub-cli db migrate, or the next start of hub-server")
     }
+}
+
+/// Messages that a killed hub has left in the commit log; PostgreSQL has none.
+async fn commit_log(subject: &Subject<'_>, database: &mut Upkeep) -> Option<Outcome> {
+    let id = "store.commit-log";
+    if matches!(subject.config.store, StoreConfig::Postgres(_)) {
+        return None;
+    }
+    Some(match database.expect_readable_log().await {
+        Ok(()) => Outcome::ok(id, "every entry of the commit log can be read"),
+        Err(error) => Outcome::failed(id, error.message()).advise(hint(&error).unwrap_or_default()),
+    })
 }
 
 async fn integrity(database: &mut Upkeep) -> Outcome {

@@ -4,7 +4,7 @@
 //! At a few hundred messages per second a transaction holds one or two commands, and the trips of its statements, to a
 //! server or to the thread on which `sqlx` runs SQLite, cost several times what the statements cost.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use super::{
     deliveries::Finished,
@@ -13,10 +13,13 @@ use super::{
     sending::{Begun, Settled, at_once::Permits},
     writer::Command,
 };
+use crate::error::{Error, Result};
 
+mod log;
 pub(super) mod postgres;
 pub(super) mod sqlite;
 
+pub(super) use log::MOST_ROWS;
 pub(super) use sqlite::Direct;
 
 /// The commands of one transaction.
@@ -35,6 +38,8 @@ pub(super) struct Written {
     pub(super) permits: Permits,
     pub(super) begun: Vec<bool>,
     pub(super) settled: Vec<bool>,
+    /// Whether the oldest entries of the commit log were stored in the tables with them.
+    pub(super) flushed: bool,
 }
 
 impl Hot {
@@ -47,7 +52,7 @@ impl Hot {
                 Command::Finish(one, _) => hot.finished.push(Arc::clone(one)),
                 Command::BeginSend(one, _) => hot.begun.push(Arc::clone(one)),
                 Command::SettleSend(one, _) => hot.settled.push(Arc::clone(one)),
-                Command::Run(..) => unreachable!("taken out before"),
+                Command::Run(..) | Command::Flush(..) => unreachable!("taken out before"),
             }
         }
         hot
@@ -77,4 +82,20 @@ impl Hot {
         }
         hot
     }
+}
+
+/// Checks that this program can read an entry of the commit log.
+///
+/// # Errors
+/// `UNAVAILABLE` naming the entry, its problem, and the fix.
+pub(super) fn check_entry(id: i64, entry: Vec<u8>) -> Result<()> {
+    log::check(entry).map_err(|error| {
+        let message = format!("{} (entry {id})", error.message());
+        Error::new(error.code(), message).with_hint_of(&error)
+    })
+}
+
+/// Stores in the tables what the commit log of a file has for them, which this process does not work on.
+pub(super) async fn flush_file(database: &Path) -> Result<()> {
+    sqlite::flush(&mut None, database).await
 }

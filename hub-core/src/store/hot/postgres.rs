@@ -149,7 +149,7 @@ async fn write(conn: &mut PgConnection, hot: &Hot, known: &Known) -> Result<Opti
     stored.items.extend(more::settle(&mut conn, &others).await?);
     let settled = sending::answers(&stored.items, hot.settled.iter().map(|one| one.id), leading);
     let accepted = judged.answers(&inserted, &stored.seqs);
-    Ok(Some(Written { accepted, permits: stored.permits, begun, settled }))
+    Ok(Some(Written { accepted, permits: stored.permits, begun, settled, flushed: false }))
 }
 
 async fn execute(conn: &mut PgConnection, statement: &'static str) -> Result<()> {

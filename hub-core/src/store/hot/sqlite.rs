@@ -16,7 +16,7 @@ use std::{
 use rusqlite::{CachedStatement, Connection, OpenFlags, OptionalExtension};
 
 use self::checkpoint::Checkpoint;
-use super::{Hot, Written};
+use super::{Hot, Written, log::Tail};
 use crate::{
     error::{Error, Result},
     id::IdText,
@@ -28,9 +28,9 @@ use crate::{
     },
 };
 
-mod accept;
+pub(super) mod accept;
 mod checkpoint;
-mod finish;
+pub(super) mod finish;
 mod sends;
 
 /// Statements that stay prepared: all of this module.
@@ -46,6 +46,7 @@ pub(in crate::store) struct Direct {
     connection: Connection,
     /// Texts of statements for one row.
     texts: RefCell<HashMap<Statement, Arc<str>>>,
+    pub(super) tail: Tail,
 }
 
 impl Direct {
@@ -60,23 +61,71 @@ impl Direct {
             PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 67108864";
         connection.execute_batch(settings).map_err(classify_direct)?;
         checkpoint::install(&connection);
-        Ok(Self { checkpoint: Checkpoint::default(), connection, texts: RefCell::default() })
+        Ok(Self {
+            checkpoint: Checkpoint::default(),
+            connection,
+            texts: RefCell::default(),
+            tail: Tail::default(),
+        })
     }
 
-    /// Writes commands in one transaction. On an error nothing is stored. Blocks. `caller` is gone when the process is ended at
-    /// a point of a test.
-    fn commit(&mut self, mut hot: Hot, now: Reading, caller: &Weak<()>) -> Result<Written> {
+    /// The entries of the commit log.
+    pub(in crate::store) const fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// Writes commands in one transaction: as an entry of the commit log if that may have rows. On an error nothing is
+    /// stored. Blocks. `caller` is gone when the process is ended at a point of a test.
+    fn commit(&mut self, mut hot: Hot, now: Reading, most_rows: usize, caller: &Weak<()>) -> Result<Written> {
         failpoint!("commit.begin", called by caller);
-        self.run("BEGIN IMMEDIATE")?;
-        let write = || {
+        self.transaction(caller, |direct| {
             if hot.is_around_step(now) {
-                hot = hot.following(self.noted()?, now);
+                hot = hot.following(direct.noted()?, now);
             }
-            let written = self.write(&hot, caller)?;
+            if most_rows > 0 && direct.may_append(&hot, most_rows)? {
+                let (mut written, mut tail) = direct.append(&hot, caller)?;
+                let excess = tail.excess(most_rows);
+                if excess > 0 {
+                    direct.flush_entries(&tail, excess, caller)?;
+                    tail.remove(excess);
+                    written.flushed = true;
+                }
+                return Ok((written, tail));
+            }
+            if direct.last_entry()? != 0 {
+                direct.flush_all(caller)?;
+            }
+            Ok((direct.write(&hot, caller)?, Tail::default()))
+        })
+    }
+
+    /// Stores in the tables what the commit log has for them.
+    fn flush(&mut self, caller: &Weak<()>) -> Result<()> {
+        if self.last_entry()? == 0 {
+            self.tail = Tail::default();
+            return Ok(());
+        }
+        failpoint!("flush.begin", called by caller);
+        self.transaction(caller, |direct| direct.flush_all(caller).map(|()| ((), Tail::default())))
+    }
+
+    /// Runs `write` in a transaction; it returns the log's tail after it.
+    fn transaction<T>(
+        &mut self,
+        caller: &Weak<()>,
+        write: impl FnOnce(&mut Self) -> Result<(T, Tail)>,
+    ) -> Result<T> {
+        self.run("BEGIN IMMEDIATE")?;
+        let written = write(self).and_then(|written| {
             failpoint!("commit.before", called by caller);
             self.run("COMMIT").map(|()| written)
+        });
+        // After a failure it may be any.
+        let (written, tail) = match written {
+            Ok((written, tail)) => (Ok(written), tail),
+            Err(error) => (Err(error), Tail::unknown()),
         };
-        let written = { write }();
+        self.tail = tail;
         if written.is_ok() {
             self.checkpoint.begin_if_due(self.connection.path());
         } else if !self.connection.is_autocommit() {
@@ -90,7 +139,7 @@ impl Direct {
         let permits = self.finish(&hot.finished, caller)?;
         let begun = self.begin(&hot.begun, caller)?;
         let settled = self.settle(&hot.settled, caller)?;
-        Ok(Written { accepted, permits, begun, settled })
+        Ok(Written { accepted, permits, begun, settled, flushed: false })
     }
 
     /// The stored state of the clock.
@@ -132,7 +181,7 @@ impl Direct {
     }
 
     /// The text of a statement for one row.
-    fn text<R: Row>(&self, statement: Statement) -> Arc<str> {
+    pub(super) fn text<R: Row>(&self, statement: Statement) -> Arc<str> {
         let mut texts = self.texts.borrow_mut();
         let text =
             texts.entry(statement).or_insert_with(|| or_rollback(&statement(&rows::single::<R>())).into());
@@ -143,23 +192,38 @@ impl Direct {
         self.prepare(statement)?.execute([]).map(drop).map_err(classify_direct)
     }
 
-    fn prepare(&self, statement: &str) -> Result<CachedStatement<'_>> {
+    pub(super) fn prepare(&self, statement: &str) -> Result<CachedStatement<'_>> {
         self.connection.prepare_cached(statement).map_err(classify_direct)
     }
 }
 
-/// Writes commands with this connection, which is opened if there is none, on a thread that may block.
+/// Writes commands with this connection: as an entry of the commit log if that may have rows.
 pub(in crate::store) async fn commit(
     connection: &mut Option<Direct>,
     database: &Path,
     hot: Hot,
     now: Reading,
+    most_rows: usize,
 ) -> Result<Written> {
+    blocking(connection, database, move |direct, caller| direct.commit(hot, now, most_rows, caller)).await
+}
+
+/// Stores in the tables what the commit log has for them.
+pub(in crate::store) async fn flush(connection: &mut Option<Direct>, database: &Path) -> Result<()> {
+    blocking(connection, database, Direct::flush).await
+}
+
+/// Works with this connection, which is opened if there is none, on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    connection: &mut Option<Direct>,
+    database: &Path,
+    work: impl FnOnce(&mut Direct, &Weak<()>) -> Result<T> + Send + 'static,
+) -> Result<T> {
     let (taken, database, caller) = (connection.take(), database.to_owned(), Arc::new(()));
     let called_by = Arc::downgrade(&caller);
     let work = move || {
         let mut direct = taken.map_or_else(|| Direct::open(&database), Ok)?;
-        let written = direct.commit(hot, now, &called_by);
+        let written = work(&mut direct, &called_by);
         Ok((Some(direct).filter(|direct| direct.connection.is_autocommit()), written))
     };
     let done = tokio::task::spawn_blocking(work).await;

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Schema, Upkeep};
 use crate::{
     error::{Advice, Error, ErrorCode, Result},
-    store::{StoreConfig, backend::Known, conn::Conn, fault::classify, log_import},
+    store::{StoreConfig, backend::Known, conn::Conn, fault::classify, hot},
 };
 
 /// The first migration after which nodes, not bots, have leases.
@@ -89,15 +89,31 @@ fn outdated_schema(version: i64, newest: i64) -> Error {
 }
 
 impl Upkeep {
-    /// Checks that this program can read the commit log that a SQLite file of an older version has.
+    /// Checks that this program can read the commit log of a SQLite file.
     ///
     /// # Errors
     /// `UNAVAILABLE` naming the first entry that cannot be read, and the way out.
-    pub(crate) async fn expect_readable_log(&mut self) -> Result<()> {
-        match &mut self.tx.conn() {
-            Conn::Sqlite(conn) => log_import::check(conn).await,
-            Conn::Postgres(_) => Ok(()),
+    pub async fn expect_readable_log(&mut self) -> Result<()> {
+        let mut unreadable = self.unreadable_entries().await?.into_iter();
+        let Some(first) = unreadable.next() else { return Ok(()) };
+        Err(match unreadable.count() {
+            0 => first,
+            more => Error::new(first.code(), format!("{}; {more} more cannot be read", first.message()))
+                .with_hint_of(&first),
+        })
+    }
+
+    /// The entries of the commit log that this program cannot read, as errors that name them; none on PostgreSQL, which
+    /// has no log.
+    pub async fn unreadable_entries(&mut self) -> Result<Vec<Error>> {
+        let Conn::Sqlite(conn) = &mut self.tx.conn() else { return Ok(Vec::new()) };
+        let has_log = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'commit_log')";
+        if !sqlx::query_scalar(has_log).fetch_one(&mut **conn).await.map_err(classify)? {
+            return Ok(Vec::new());
         }
+        let entries = sqlx::query_as("SELECT id, entry FROM commit_log ORDER BY id").fetch_all(&mut **conn);
+        let entries: Vec<(i64, Vec<u8>)> = entries.await.map_err(classify)?;
+        Ok(entries.into_iter().filter_map(|(id, entry)| hot::check_entry(id, entry).err()).collect())
     }
 
     /// Whether a node works on a PostgreSQL database now, by its lease, which ends some seconds after a node that was

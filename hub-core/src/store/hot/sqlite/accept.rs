@@ -57,7 +57,11 @@ impl Direct {
     }
 
     /// Accepts or rejects each batch by its lease and by the revision of the channels' settings.
-    fn judge<'b>(&self, batches: &'b [Arc<Accept>], caller: &Weak<()>) -> Result<Judged<'b>> {
+    pub(in crate::store::hot) fn judge<'b>(
+        &self,
+        batches: &'b [Arc<Accept>],
+        caller: &Weak<()>,
+    ) -> Result<Judged<'b>> {
         failpoint!("commit.accepts", called by caller);
         failpoint!("accept.leases", called by caller);
         let mut current = Current::new();
@@ -70,20 +74,20 @@ impl Direct {
     }
 }
 
-fn insert_messages(rows: &str) -> String {
+pub(in crate::store::hot) fn insert_messages(rows: &str) -> String {
     format!("{} ON CONFLICT (bot_id, dedupe_key) DO NOTHING", inbox::insert_statement(rows))
 }
 
-fn insert_log(rows: &str) -> String {
+pub(in crate::store::hot) fn insert_log(rows: &str) -> String {
     fan_out::insert_log("seq", rows)
 }
 
-fn insert_deliveries(rows: &str) -> String {
+pub(in crate::store::hot) fn insert_deliveries(rows: &str) -> String {
     fan_out::insert_deliveries("seq", rows)
 }
 
 /// Without the expression of the row: as the table has a trigger, SQLite would first write rows of a SELECT to a temporary
 /// table.
-fn insert_traces(_: &str) -> String {
+pub(in crate::store::hot) fn insert_traces(_: &str) -> String {
     format!("INSERT INTO traces {}", values::<NewTrace>())
 }

@@ -91,7 +91,7 @@ fn read_permit(row: &rusqlite::Row<'_>) -> rusqlite::Result<Permit> {
     Ok(Permit { context_token: Sealed::from(row.get::<_, String>(0)?), window_opened_at })
 }
 
-fn update_traces(rows: &str) -> String {
+pub(in crate::store::hot) fn update_traces(rows: &str) -> String {
     traces::update_traces(traces::SQLITE, rows)
 }
 
