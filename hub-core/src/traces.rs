@@ -11,14 +11,6 @@ mod waiting;
 #[cfg(test)]
 mod waiting_tests;
 
-pub use crate::model::{
-    replay::{BulkReplay, RefusedReplay},
-    sinks::SinkId,
-    trace::{
-        DeliveryState, PackedSteps, Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog,
-        StepName, StepPhases, Trace, TraceQuery, TraceSearch, TraceStatus,
-    },
-};
 pub use bulk::{BulkOptions, MAX_REPLAYED, ReplaySelection};
 pub use expand::{EXPANDED_BYTES, Expand, ExpandedTrace};
 pub use explain::{
@@ -28,6 +20,15 @@ pub use explain::{
 pub use replay::{ReplayOptions, ReplayTo};
 pub use search::MAX_STEPS_SCANNED;
 
+pub use crate::model::{
+    cause::{Cause, FilterPart, FilterParts},
+    replay::{BulkReplay, RefusedReplay},
+    sinks::SinkId,
+    trace::{
+        DeliveryState, PackedSteps, Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog,
+        StepName, StepPhases, Trace, TraceQuery, TraceSearch, TraceStatus,
+    },
+};
 use crate::{
     access::Actor,
     context::Context,

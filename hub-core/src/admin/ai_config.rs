@@ -13,7 +13,7 @@ use crate::{
     context::Context,
     egress::Egress,
     error::{Error, Problems, Result},
-    model::{audit::Action, sinks::Change},
+    model::{audit::Action, cause::Cause, sinks::Change},
     secret::{MASK, Sealer, Secret},
     store::ai::AiConfigRow,
     time::Timestamp,
@@ -143,9 +143,6 @@ pub struct GlobalAi {
     pub api_key: Option<Secret>,
 }
 
-/// Reason shown for messages that wait while no endpoint is set. Setting one resumes them.
-pub(crate) const NO_ENDPOINT: &str = "this hub has no AI endpoint; waits until the administrator sets one";
-
 impl GlobalAi {
     /// Opens the stored endpoint and its key.
     ///
@@ -268,7 +265,7 @@ impl<'h> AiConfigs<'h> {
                         if keeps { tx.ai().config().await?.and_then(|row| row.api_key) } else { None };
                     let row = AiConfigRow { settings, api_key: new_key.or(stored), updated_at: now };
                     tx.ai().set_config(&row).await?;
-                    tx.ai().wake_waiting(NO_ENDPOINT, now).await?;
+                    tx.ai().wake_waiting(&Cause::NoEndpoint.to_string(), now).await?;
                     tx.audit().add(&entry).await?;
                     Ok(row)
                 }

@@ -9,7 +9,7 @@ use crate::{
     error::{Error, Problems, Result},
     id::{BotId, MessageId, TraceId},
     idempotency::{self, Idempotent},
-    model::{private, trace::StepKind},
+    model::{cause::Cause, private, trace::StepKind},
     network::{Quote, TextFormat, WindowRules},
     secret::{Secret, TokenHash},
     store::{
@@ -111,10 +111,9 @@ impl Bots<'_> {
             None => None,
         };
         drop(read);
-        let network =
-            self.ctx.networks.get(&bot.network).ok_or_else(|| {
-                Error::conflict(format!("this hub does not serve the network {}", bot.network))
-            })?;
+        let network = self.ctx.networks.get(&bot.network).ok_or_else(|| {
+            Error::conflict(Cause::OtherNetwork { network: bot.network.clone() }.to_string())
+        })?;
         if bot.status == BotStatus::Expired {
             return Err(login_expired());
         }

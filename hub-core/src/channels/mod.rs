@@ -17,6 +17,31 @@ pub mod log;
 #[cfg(test)]
 mod tests;
 
+pub use channel::{Channel, ChannelPatch, ChannelStats, CreatedChannel, NewChannel};
+pub use clients::{ChannelClient, ChannelClients};
+pub use filter_test::{FilterVerdict, MAX_TESTED, TestedFilter};
+pub use keys::RegeneratedKey;
+
+use crate::{
+    access::{Actor, ChannelActor, Role, Scope, UserActor},
+    admin::ai_config::GlobalAi,
+    context::Context,
+    error::{Error, Result},
+    id::{BotId, ChannelId},
+    idempotency::{self, Idempotent},
+    model::{
+        audit::Action,
+        cause::Cause,
+        channel::encode,
+        revocation::Revoked,
+        sinks::{AiSource, AiUpdate, IlinkSettings, WebSocketSettings, WebhookUpdate},
+    },
+    page::{Page, PageRequest},
+    plugins::InstalledPlugin,
+    secret::TokenHash,
+    store::{Read, Tx, fault::is_constraint},
+    wake::Hint,
+};
 pub use crate::{
     filter::{self, Filter},
     model::{
@@ -27,30 +52,6 @@ pub use crate::{
         handle::Handle,
         sinks,
     },
-};
-pub use channel::{Channel, ChannelPatch, ChannelStats, CreatedChannel, NewChannel};
-pub use clients::{ChannelClient, ChannelClients};
-pub use filter_test::{FilterVerdict, MAX_TESTED, TestedFilter};
-pub use keys::RegeneratedKey;
-
-use crate::{
-    access::{Actor, ChannelActor, Role, Scope, UserActor},
-    admin::ai_config::{GlobalAi, NO_ENDPOINT},
-    context::Context,
-    error::{Error, Result},
-    id::{BotId, ChannelId},
-    idempotency::{self, Idempotent},
-    model::{
-        audit::Action,
-        channel::encode,
-        revocation::Revoked,
-        sinks::{AiSource, AiUpdate, IlinkSettings, WebSocketSettings, WebhookUpdate},
-    },
-    page::{Page, PageRequest},
-    plugins::InstalledPlugin,
-    secret::TokenHash,
-    store::{Read, Tx, fault::is_constraint},
-    wake::Hint,
 };
 
 /// Channels and their settings: every operation takes the actor of the caller. A bot or channel of another user, and
@@ -303,21 +304,21 @@ impl<'h> Channels<'h> {
             Ok(())
         });
         let mut channel = change.await?;
-        channel.ai.warning = self.ai_warning(&channel).await?.map(str::to_owned);
+        channel.ai.warning = self.ai_warning(&channel).await?.map(|cause| cause.to_string());
         Ok(channel)
     }
 
-    /// Returns the reason why a channel's model cannot respond for now, if any.
+    /// Returns the cause for which a channel's model cannot respond for now, if any.
     ///
     /// # Errors
     /// `UNAVAILABLE` when the store cannot be read.
-    pub async fn ai_warning(&self, channel: &Channel) -> Result<Option<&'static str>> {
+    pub async fn ai_warning(&self, channel: &Channel) -> Result<Option<Cause>> {
         if !channel.ai.settings.enabled || channel.ai.settings.source != AiSource::Global {
             return Ok(None);
         }
         let row = self.ctx.store.read().await?.ai().config().await?;
         let is_set = row.is_some_and(|row| GlobalAi::is_enabled(&row));
-        Ok((!is_set).then_some(NO_ENDPOINT))
+        Ok((!is_set).then_some(Cause::NoEndpoint))
     }
 
     async fn change(

@@ -24,6 +24,7 @@ use crate::{
     error::{Error, ErrorCode, Result},
     id::TraceId,
     model::{
+        cause::Cause,
         sinks::DEFAULT_SCHEDULE_S,
         trace::{PackedSteps, Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
     },
@@ -228,15 +229,15 @@ async fn reply(
         return Ok(());
     }
     let reason = if due.peer.is_empty() {
-        "the event is about no person"
+        Cause::EventWithoutPerson
     } else if due.scopes.is_none() {
-        "the app is not on the bot any more"
+        Cause::AppGone
     } else if later {
-        "`reply_async` is set, so that the app replies through the bot API"
+        Cause::RepliesLater
     } else {
         return send(ctx, due, content, media).await;
     };
-    *unsent = Some(reason.to_owned());
+    *unsent = Some(reason.to_string());
     Ok(())
 }
 
@@ -344,19 +345,17 @@ fn trace_of(
     let over = state != AppEventState::Pending;
     let summary = match (over, ok) {
         (true, true) => match &outcome.error {
-            Some(error) => format!("delivered to the app; {error}"),
-            None => "delivered to the app".to_owned(),
+            Some(error) => Cause::AppDeliveredWithout { failure: Box::new(Cause::read(error)) },
+            None => Cause::AppDelivered,
         },
-        (true, false) => "not delivered to the app".to_owned(),
-        (false, _) => {
-            format!("the app did not accept it; attempt {attempts} of {}", DEFAULT_SCHEDULE_S.len() + 1)
-        }
+        (true, false) => Cause::AppNotDelivered,
+        (false, _) => Cause::AppRetrying { attempt: attempts, attempts: DEFAULT_SCHEDULE_S.len() + 1 },
     };
     TraceUpdate {
         id,
         status: over.then_some(status),
         ended: i64::from(over),
-        summary: Some(summary),
+        summary: Some(summary.to_string()),
         attempts: Some(attempts.into()),
         ended_at: ended,
         steps: PackedSteps::new(id, &steps),

@@ -2,7 +2,7 @@
 //!
 //! Nothing here checks access: the module is for `delivery`, which works for the bot itself.
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use crate::{
     delivery::{plugins::Installed, work_store::WorkContext},
@@ -12,6 +12,7 @@ use crate::{
     id::{BotId, ChannelId},
     model::{
         app::AppRuntime,
+        cause::Cause,
         channel::{ChannelRecord, OnPluginError, decode},
         handle::Handle,
         sinks::{AiSettings, SinkId, SinkKey, WebSocketSettings, WebhookSettings},
@@ -121,8 +122,8 @@ pub enum Route<'a> {
     },
     /// It does not.
     Skipped {
-        /// Reason for the trace: `disabled`, `handle`, or the reason that the filter returns.
-        reason: Cow<'static, str>,
+        /// The cause for the trace: of the channel, its handle or its filter.
+        cause: Cause,
     },
 }
 
@@ -196,15 +197,15 @@ impl ChannelRuntime {
     /// Decides what the channel does with a message: first by the handle, which also determines the text, then by
     /// the filter, which gets that text.
     pub fn route<'a>(&self, message: &RouteInput<'a>) -> Route<'a> {
-        let skipped = |reason: &'static str| Route::Skipped { reason: reason.into() };
+        let skipped = |cause: Cause| Route::Skipped { cause };
         if !self.enabled {
-            return skipped("disabled");
+            return skipped(Cause::Disabled);
         }
         let content = match &self.handle {
             None => message.content,
             Some(handle) => match handle.addressed(message.content) {
                 Some(content) => content,
-                None => return skipped("handle"),
+                None => return skipped(Cause::NotAddressed),
             },
         };
         let (channel_id, bot_id) = &self.id_texts;
@@ -220,11 +221,11 @@ impl ChannelRuntime {
         };
         match &self.filter {
             ChannelFilter::Broken(reason) => {
-                Route::Skipped { reason: format!("the filter does not work: {reason}").into() }
+                skipped(Cause::FilterFails { error: Box::new(Cause::read(reason)) })
             }
             ChannelFilter::Ready(filter) => match filter.matches(&input) {
                 decision if decision.passed => Route::Passed { content },
-                decision => Route::Skipped { reason: decision.reason },
+                decision => skipped(Cause::read(&decision.reason)),
             },
         }
     }

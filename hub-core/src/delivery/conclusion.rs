@@ -25,6 +25,7 @@ use crate::{
     events::Event,
     id::ChannelId,
     model::{
+        cause::Cause,
         sinks::{Ordering, SinkId},
         trace::{DeliveryState, PackedSteps, Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
     },
@@ -116,10 +117,10 @@ impl Conclusion {
         }
         let unsent = status == TraceStatus::Skipped && closed.is_some();
         if (status == TraceStatus::Ok || unsent)
-            && let Some(failed) = failed_afterwards(&steps)
+            && let Some(failed) = failed_afterwards(&summary, &steps)
         {
             status = TraceStatus::Error;
-            summary = format!("{summary}; {failed}");
+            summary = failed.to_string();
         }
         let (state, due_at, keep) = match after {
             After::Over(state) => (state, now, false),
@@ -211,9 +212,9 @@ impl Conclusion {
     async fn abandon(&self, bot: &BotWork, finished: &Finished, refused: &Error) {
         let (id, fence, now, trace_id) =
             (finished.id, finished.fence, self.ctx.store.now(), finished.trace.id);
-        let (reason, attempts) = ("the outcome of an attempt could not be stored", finished.attempts);
+        let (reason, attempts) = (Cause::NotStored.to_string(), finished.attempts);
         let detail = StepDetail {
-            error: Some(StepError::new(reason)),
+            error: Some(StepError::new(reason.clone())),
             reason: Some(refused.message().to_owned()),
             ..StepDetail::default()
         };
@@ -222,7 +223,7 @@ impl Conclusion {
             id: trace_id,
             status: Some(TraceStatus::Error),
             ended: 1,
-            summary: Some(format!("abandoned after {attempts} attempt(s): {reason}")),
+            summary: Some(Cause::Abandoned { attempts, cause: Box::new(Cause::NotStored) }.to_string()),
             attempts: Some(attempts),
             ended_at: now,
             steps: PackedSteps::new(trace_id, &[step]),
@@ -254,21 +255,21 @@ impl Conclusion {
         let (summary, after) = match outcome {
             Outcome::Skipped => {
                 let after = After::Over(DeliveryState::Skipped);
-                return (after, TraceStatus::Skipped, "skipped by a plugin".to_owned(), None);
+                return (after, TraceStatus::Skipped, Cause::SkippedByPlugin.to_string(), None);
             }
-            Outcome::Ignored { reason } => {
+            Outcome::Ignored { cause } => {
                 let after = After::Over(DeliveryState::Skipped);
-                return (after, TraceStatus::Skipped, (*reason).to_owned(), None);
+                return (after, TraceStatus::Skipped, cause.to_string(), None);
             }
-            Outcome::Waits { reason, recheck } => {
-                let error = Some((*reason).to_owned());
-                return (After::Park(now + *recheck), TraceStatus::Pending, (*reason).to_owned(), error);
+            Outcome::Waits { cause, recheck } => {
+                let error = Some(cause.to_string());
+                return (After::Park(now + *recheck), TraceStatus::Pending, cause.to_string(), error);
             }
             Outcome::Answer { verdict: Verdict::Success, summary, .. } => {
                 return (After::Over(DeliveryState::Done), TraceStatus::Ok, summary.clone(), None);
             }
             Outcome::Answer { verdict: Verdict::Gone, summary, .. } => {
-                (format!("{summary}: the receiver accepts no more messages"), None)
+                (Cause::Refused { cause: Box::new(Cause::read(summary)) }.to_string(), None)
             }
             Outcome::Failure { summary, permanent: true }
             | Outcome::PluginFailed { summary, retry: false } => (summary.clone(), None),
@@ -288,8 +289,8 @@ impl Conclusion {
         });
         match next {
             Next::Dead => {
-                let text = format!("failed after {} attempt(s): {summary}", job.attempts);
-                (After::Over(DeliveryState::Dead), TraceStatus::Error, text, Some(summary))
+                let text = Cause::Failed { attempts: job.attempts, cause: Box::new(Cause::read(&summary)) };
+                (After::Over(DeliveryState::Dead), TraceStatus::Error, text.to_string(), Some(summary))
             }
             Next::At(at) => {
                 let held_for = self.since_first_attempt(job) + at.since(now);
@@ -297,8 +298,9 @@ impl Conclusion {
                     job.seq > 0 && ordering == Ordering::Conversation && held_for <= channel.lane_hold;
                 let until = self.ctx.clock.instant() + at.since(now);
                 let after = if holds { After::Hold { due_at: at, until } } else { After::Park(at) };
-                let text = format!("attempt {} failed: {summary}; next at {at}", job.attempts);
-                (after, TraceStatus::Pending, text, Some(summary))
+                let cause = Box::new(Cause::read(&summary));
+                let text = Cause::Retrying { attempt: job.attempts, cause, next_at: at };
+                (after, TraceStatus::Pending, text.to_string(), Some(summary))
             }
         }
     }
@@ -333,16 +335,20 @@ impl Conclusion {
 
 /// Returns the first failure after the receiver got the message: a response hook, or a reply that cannot be sent.
 /// The delivery is done, and its trace shows the error.
-fn failed_afterwards(steps: &[Step]) -> Option<String> {
+fn failed_afterwards(summary: &str, steps: &[Step]) -> Option<Cause> {
+    let summary = || Box::new(Cause::read(summary));
     steps.iter().filter(|step| step.status == TraceStatus::Error).find_map(|step| {
         let error = step.detail.error.as_ref()?;
         match step.name {
             StepName::PluginOnResponse => {
-                let plugin = step.detail.plugin.as_deref().unwrap_or_default();
-                let kind = error.kind.as_deref().unwrap_or_default();
-                Some(format!("plugin {plugin} failed after the request: {kind}"))
+                let plugin = step.detail.plugin.clone().unwrap_or_default();
+                let kind = error.kind.clone().unwrap_or_default();
+                Some(Cause::PluginFailedAfterwards { summary: summary(), plugin, kind })
             }
-            StepName::Reply => Some(format!("a reply could not be sent: {}", error.message)),
+            StepName::Reply => {
+                let message = Box::new(Cause::read(&error.message));
+                Some(Cause::ReplyNotSent { summary: summary(), message })
+            }
             _ => None,
         }
     })

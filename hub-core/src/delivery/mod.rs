@@ -46,7 +46,6 @@ mod routing;
 mod shared_clock;
 mod sink;
 mod stage;
-mod status_reasons;
 pub(crate) mod supervisor;
 pub(crate) mod tools;
 mod work_store;

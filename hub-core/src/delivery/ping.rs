@@ -16,6 +16,7 @@ use crate::{
     error::{Error, Result},
     id::{BotId, ChannelId},
     model::{
+        cause::Cause,
         sinks::SinkId,
         trace::{Step, StepDetail, StepError, StepName, Trace, TraceStatus},
     },
@@ -82,8 +83,8 @@ pub async fn ping(ctx: &Context, actor: &Actor, bot_id: BotId, channel_id: Chann
     let (status, summary) = match outcome {
         Outcome::Answer { verdict: Verdict::Success, summary, .. } => (TraceStatus::Ok, summary),
         Outcome::Skipped => (TraceStatus::Skipped, "a plugin skipped it".to_owned()),
-        Outcome::Ignored { reason } => (TraceStatus::Skipped, reason.to_owned()),
-        Outcome::Waits { reason, .. } => (TraceStatus::Error, reason.to_owned()),
+        Outcome::Ignored { cause } => (TraceStatus::Skipped, cause.to_string()),
+        Outcome::Waits { cause, .. } => (TraceStatus::Error, cause.to_string()),
         Outcome::Answer { summary, .. }
         | Outcome::PluginFailed { summary, .. }
         | Outcome::Failure { summary, .. } => (TraceStatus::Error, summary),
@@ -103,7 +104,7 @@ pub async fn ping(ctx: &Context, actor: &Actor, bot_id: BotId, channel_id: Chann
 fn unsent(reply: &Reply, now: Timestamp) -> Step {
     let (status, detail) = match reply.content {
         ReplyContent::Text(_) | ReplyContent::File(_) => {
-            let reason = "this is a test; the sender of a message gets the reply".to_owned();
+            let reason = Cause::OnlyTest.to_string();
             (TraceStatus::Skipped, StepDetail { reason: Some(reason), ..StepDetail::default() })
         }
         ReplyContent::Unsendable(why) => {

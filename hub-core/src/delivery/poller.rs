@@ -11,12 +11,12 @@ use tracing::Instrument;
 use super::{
     bot::BotWork,
     inbox::{Inbox, Intake},
-    status_reasons::{self, EMPTY_POLLS, NO_MESSAGE_IDS, NO_RESPONSE, VERIFYING},
     work_store::WorkContext,
 };
 use crate::{
     bots::BotStatus,
     error::Result,
+    model::cause::Cause,
     network::{Batch, NetworkError},
     random::Random,
     spans,
@@ -119,7 +119,7 @@ pub(super) fn start(
         announce_at: Some(now),
         announce_pause: ANNOUNCE_PAUSE.0,
     };
-    let expired = (status == BotStatus::Expired).then(|| "the network requires a new login".to_owned());
+    let expired = (status == BotStatus::Expired).then(|| Cause::NewLogin.to_string());
     bot.run("poller", async move { poller.run(expired).await });
 }
 
@@ -131,7 +131,11 @@ impl Poller {
                 None if self.bot.status_is(BotStatus::Online, None) => {}
                 None => self.bot.set_status(BotStatus::Connecting, None).await,
                 Some(reason) => {
-                    if !Box::pin(self.wait_for_login(status_reasons::expired(&reason))).await {
+                    if !Box::pin(self.wait_for_login(
+                        Cause::BindAgain { cause: Box::new(Cause::read(&reason)) }.to_string(),
+                    ))
+                    .await
+                    {
                         return;
                     }
                 }
@@ -251,7 +255,7 @@ impl Poller {
         if answered {
             self.answered().await;
         } else {
-            self.degrade_when_silent(NO_RESPONSE).await;
+            self.degrade_when_silent(&Cause::NoPollResponse.to_string()).await;
         }
         Ok(Intake::Done)
     }
@@ -302,7 +306,7 @@ impl Poller {
     /// Waits, announces and polls once with the same login after a "login expired". Single refusals occur, and only
     /// a second one counts.
     async fn verify_login(&mut self) -> Login {
-        self.bot.set_status(BotStatus::Degraded, Some(VERIFYING)).await;
+        self.bot.set_status(BotStatus::Degraded, Some(&Cause::VerifyingLogin.to_string())).await;
         if !self.pause(VERIFY_DELAY).await {
             return Login::Stopped;
         }
@@ -412,9 +416,9 @@ impl Poller {
     /// Sets the status of a bot whose network answers.
     async fn answered(&self) {
         if self.hollow >= MAX_RUSHED_POLLS {
-            self.bot.set_status(BotStatus::Degraded, Some(EMPTY_POLLS)).await;
+            self.bot.set_status(BotStatus::Degraded, Some(&Cause::EmptyPolls.to_string())).await;
         } else if self.bot.suspect.load(Ordering::Relaxed) {
-            self.bot.set_status(BotStatus::Degraded, Some(NO_MESSAGE_IDS)).await;
+            self.bot.set_status(BotStatus::Degraded, Some(&Cause::NoMessageIds.to_string())).await;
         } else {
             self.bot.set_status(BotStatus::Online, None).await;
         }

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use crate::{
     body_text,
     egress::{BodyEnd, Receipt},
+    model::cause::Cause,
 };
 
 /// The reply to the sender that a response contains, or the reason why it contains none.
@@ -31,9 +32,7 @@ impl ResponseReply {
             Self::None | Self::Unreadable(_) => Self::None,
             Self::Text(_) | Self::Unusable(_) => {
                 let status = receipt.status.as_u16();
-                Self::Unusable(format!(
-                    "the status is {status}, and only the `reply` of a 2xx response is sent"
-                ))
+                Self::Unusable(Cause::ReplyWithFailure { status }.to_string())
             }
         }
     }
@@ -54,14 +53,14 @@ impl ResponseReply {
         };
         match members.get("reply").map(|reply| text_of("reply", reply)) {
             Some(Ok(None)) => Self::None,
-            Some(Ok(Some(reply))) if reply.trim().is_empty() => Self::Unusable("`reply` is empty".to_owned()),
+            Some(Ok(Some(reply))) if reply.trim().is_empty() => Self::Unusable(Cause::ReplyEmpty.to_string()),
             Some(Ok(Some(reply))) => Self::Text(reply),
             Some(Err(why)) => Self::Unusable(why),
             None => match members.keys().find(|name| name.trim().eq_ignore_ascii_case("reply")) {
-                Some(name) => Self::Unusable(format!("the response has {name:?}; the name is `reply`")),
-                None if text.contains("\"reply\"") => {
-                    Self::Unusable("`reply` is not at the top level of the response".to_owned())
+                Some(name) => {
+                    Self::Unusable(Cause::ReplyMisspelled { name: format!("{name:?}") }.to_string())
                 }
+                None if text.contains("\"reply\"") => Self::Unusable(Cause::ReplyNested.to_string()),
                 None => Self::None,
             },
         }
@@ -71,9 +70,10 @@ impl ResponseReply {
 /// The text of a body that may be JSON, without white space around it.
 pub(super) fn json_text<'b>(headers: &HeaderMap, body: &'b [u8]) -> Result<Cow<'b, str>, String> {
     let text = body_text::decode_strictly(headers, body).ok_or_else(|| {
-        let media_type = body_text::media_type(headers);
-        let of_type = if media_type.is_empty() { String::new() } else { format!(" ({media_type})") };
-        format!("the response{of_type} is not text in its charset, which is UTF-8 unless Content-Type names another")
+        match body_text::media_type(headers).to_string() {
+            none if none.is_empty() => Cause::NotTextUntyped.to_string(),
+            media_type => Cause::NotText { media_type }.to_string(),
+        }
     })?;
     let is_space = |c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '\0');
     Ok(match text {
@@ -88,13 +88,14 @@ pub(super) fn members(text: &str) -> Result<HashMap<String, &RawValue>, String> 
     let json: &RawValue = serde_json::from_str(text).map_err(|error| {
         // Where JSON begins later, the position of the error says nothing.
         let is_preceded = !text.starts_with(['{', '[']) && text.contains('{');
-        let hint = if is_preceded { "; there is text before the JSON" } else { "" };
-        format!("the response is not JSON: {error}{hint}")
+        let error = error.to_string();
+        let cause = if is_preceded { Cause::NotJsonPreceded { error } } else { Cause::NotJson { error } };
+        cause.to_string()
     })?;
     if !json.get().starts_with('{') {
-        return Err(format!("the response is {} in JSON, not an object", kind(json)));
+        return Err(Cause::NotObject { found: kind(json).to_owned() }.to_string());
     }
-    serde_json::from_str(json.get()).map_err(|error| format!("the response is not JSON: {error}"))
+    serde_json::from_str(json.get()).map_err(|error| Cause::NotJson { error: error.to_string() }.to_string())
 }
 
 /// The text of a member; `None` for `null`.
@@ -104,10 +105,13 @@ pub(super) fn members(text: &str) -> Result<HashMap<String, &RawValue>, String> 
 pub(super) fn text_of(name: &str, value: &RawValue) -> Result<Option<String>, String> {
     match value.get() {
         "null" => Ok(None),
-        json if json.starts_with('"') => {
-            serde_json::from_str(json).map(Some).map_err(|error| format!("`{name}` cannot be read: {error}"))
+        json if json.starts_with('"') => serde_json::from_str(json).map(Some).map_err(|error| {
+            Cause::MemberUnreadable { name: name.to_owned(), error: error.to_string() }.to_string()
+        }),
+        _ => {
+            let (name, found) = (name.to_owned(), kind(value).to_owned());
+            Err(Cause::MemberNotText { name, found }.to_string())
         }
-        _ => Err(format!("`{name}` is {}, not a text", kind(value))),
     }
 }
 

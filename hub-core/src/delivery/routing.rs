@@ -9,6 +9,7 @@ use crate::{
     delivery::channels::{BotChannels, ChannelRuntime, Route, RouteInput},
     id::{ChannelId, DeliveryId, Ids, MessageId, TraceId},
     model::{
+        cause::Cause,
         message::{Direction, MessageStatus, QuotedMessage},
         private,
         sinks::{Ordering, SinkId, SinkKey},
@@ -226,7 +227,7 @@ impl Router {
                 replay_of: None,
                 status: TraceStatus::Pending,
                 open_sinks: 1,
-                summary: format!("queued for the app {}", runtime.handle),
+                summary: Cause::QueuedForApp { app: runtime.handle.to_string() }.to_string(),
                 started_at: now,
                 duration_ms: 0,
                 steps: PackedSteps::new(id, &[step]),
@@ -279,9 +280,9 @@ impl Router {
         };
         let mut open_sinks = 0;
         let (status, summary) = match decided {
-            Route::Skipped { reason } => {
-                steps.push(filter(TraceStatus::Skipped, Some(reason.to_string())));
-                (TraceStatus::Skipped, format!("filtered: {reason}"))
+            Route::Skipped { cause } => {
+                steps.push(filter(TraceStatus::Skipped, Some(cause.to_string())));
+                (TraceStatus::Skipped, Cause::Filtered { cause: Box::new(cause.clone()) })
             }
             Route::Passed { .. } => {
                 steps.push(filter(TraceStatus::Ok, None));
@@ -298,11 +299,10 @@ impl Router {
                     ));
                 }
                 open_sinks = i64::try_from(channel.sinks().count()).unwrap_or(0);
-                if let Some(sink) = channel.sinks().next() {
-                    let more = if open_sinks > 1 { " and other sinks" } else { "" };
-                    (TraceStatus::Pending, format!("queued for the {sink}{more}"))
-                } else {
-                    (TraceStatus::Ok, "in the channel's log".to_owned())
+                match channel.sinks().next().map(|sink| sink.to_string()) {
+                    None => (TraceStatus::Ok, Cause::InLog),
+                    Some(sink) if open_sinks > 1 => (TraceStatus::Pending, Cause::QueuedForMore { sink }),
+                    Some(sink) => (TraceStatus::Pending, Cause::QueuedForSink { sink }),
                 }
             }
         };
@@ -314,7 +314,7 @@ impl Router {
             replay_of: None,
             status,
             open_sinks,
-            summary,
+            summary: summary.to_string(),
             started_at: started,
             duration_ms: i64::try_from(now.since(started).as_millis()).unwrap_or(i64::MAX),
             steps: PackedSteps::new(id, &steps),
@@ -324,8 +324,7 @@ impl Router {
     /// Builds the trace of a message that could not be read. The message is stored and visible, and its batch
     /// continues.
     fn quarantine_trace(&self, bot: &BotWork, message_id: MessageId, now: Timestamp) -> AcceptRoute {
-        let reason = "the message could not be read; its original form is kept";
-        let detail = StepDetail { reason: Some(reason.to_owned()), ..StepDetail::default() };
+        let detail = StepDetail { reason: Some(Cause::Unreadable.to_string()), ..StepDetail::default() };
         let step = Step::new(StepName::Received, StepKind::Inbox, TraceStatus::Error, now, now, detail);
         let id = self.ids.next();
         let trace = NewTrace {
@@ -336,7 +335,7 @@ impl Router {
             replay_of: None,
             status: TraceStatus::Error,
             open_sinks: 0,
-            summary: "quarantined: the message could not be read".to_owned(),
+            summary: Cause::Quarantined.to_string(),
             started_at: now,
             duration_ms: 0,
             steps: PackedSteps::new(id, &[step]),

@@ -17,7 +17,10 @@ use crate::{
     delivery::channels::ChannelRuntime,
     egress::Receipt,
     id::PluginId,
-    model::trace::{Step, StepKind},
+    model::{
+        cause::Cause,
+        trace::{Step, StepKind},
+    },
 };
 
 /// A message that a channel takes.
@@ -96,7 +99,7 @@ pub enum Outcome {
     /// This sink does not handle the message.
     Ignored {
         /// Reason for the trace.
-        reason: &'static str,
+        cause: Cause,
     },
     /// An answer came.
     Answer {
@@ -115,7 +118,7 @@ pub enum Outcome {
     /// Nothing can be sent until a setting changes; the delivery is parked and no attempt is counted.
     Waits {
         /// Reason for the wait.
-        reason: &'static str,
+        cause: Cause,
         /// Time until the next check.
         recheck: Duration,
     },

@@ -127,7 +127,7 @@ pub trait WorkStore: FileStore {
         &self,
         id: DeliveryId,
         fence: i64,
-        reason: &'static str,
+        reason: String,
         now: Timestamp,
         trace: TraceUpdate,
     ) -> Result<bool>;
@@ -369,12 +369,12 @@ impl WorkStore for Store {
         &self,
         id: DeliveryId,
         fence: i64,
-        reason: &'static str,
+        reason: String,
         now: Timestamp,
         trace: TraceUpdate,
     ) -> Result<bool> {
         self.write(move |tx| {
-            async move { tx.deliveries().abandon(id, fence, reason, now, &trace).await }.boxed()
+            async move { tx.deliveries().abandon(id, fence, &reason, now, &trace).await }.boxed()
         })
         .await
     }

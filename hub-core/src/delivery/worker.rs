@@ -23,6 +23,7 @@ use crate::{
     delivery::channels::ChannelRuntime,
     invariants::invariant,
     model::{
+        cause::Cause,
         sinks::{MAX_RETRIES, SinkId, SinkKey},
         trace::{DeliveryState, Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
     },
@@ -279,7 +280,7 @@ fn off(sink: SinkId, now: Timestamp) -> Concluded {
         SinkId::Webhook => "webhook",
         SinkId::Ai => "AI sink",
     };
-    let summary = format!("the channel's {name} is off");
+    let summary = Cause::SinkOff { sink: name.to_owned() }.to_string();
     let steps = vec![failed(sink, now, &summary)];
     Concluded { outcome: Outcome::Failure { summary, permanent: true }, replies: Vec::new(), steps }
 }
@@ -287,7 +288,7 @@ fn off(sink: SinkId, now: Timestamp) -> Concluded {
 /// Concludes an attempt in which the hub itself failed. It counts, so that a delivery that always fails ends.
 fn panicked(sink: SinkId, started: Timestamp) -> Concluded {
     Concluded {
-        outcome: Outcome::Failure { summary: "internal error".to_owned(), permanent: false },
+        outcome: Outcome::Failure { summary: Cause::InternalError.to_string(), permanent: false },
         replies: Vec::new(),
         steps: vec![failed(sink, started, "internal error during this attempt")],
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     id::{BindId, BotId, UserId},
-    model::window::Window,
+    model::{cause::Cause, window::Window},
     network::WindowRules,
     secret::Sealed,
     time::Timestamp,
@@ -146,8 +146,8 @@ impl BotRecord {
     /// serve the network.
     pub fn into_view(self, rules: Option<WindowRules>, now: Timestamp) -> Bot {
         let disabled = match (self.status, rules) {
-            (_, None) => Some(format!("this hub does not serve the network {}", self.network)),
-            (BotStatus::Expired, _) => Some("the network requires a new login".to_owned()),
+            (_, None) => Some(Cause::OtherNetwork { network: self.network.clone() }.to_string()),
+            (BotStatus::Expired, _) => Some(Cause::NewLogin.to_string()),
             (_, Some(rules)) => self.owner_window.check(&rules, now).err().map(|closed| closed.to_string()),
         };
         Bot {

@@ -5,6 +5,7 @@ pub mod app;
 pub mod app_event;
 pub mod audit;
 pub mod bot;
+pub mod cause;
 pub mod channel;
 pub mod handle;
 pub mod media;

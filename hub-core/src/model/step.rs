@@ -127,9 +127,6 @@ fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Erro
     })
 }
 
-/// Reason of the step of a reply: the response has one, and the webhook does not send replies.
-pub(crate) const NO_AUTO_REPLY: &str = "auto_reply of the webhook is off";
-
 impl Step {
     /// A step that began at `started_at` and ended at `ended_at`.
     pub fn new(

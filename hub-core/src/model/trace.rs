@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use super::step::NO_AUTO_REPLY;
 pub use super::{
     step::{Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName, StepPhases},
     stored_steps::{PackedSteps, StoredSteps},

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use super::cause::Cause;
 use crate::{network::WindowRules, time::Timestamp};
 
 /// The accounting of one person's window, as the store keeps it.
@@ -33,26 +34,21 @@ pub enum Closed {
     ByNetwork(String),
 }
 
+impl From<&Closed> for Cause {
+    fn from(closed: &Closed) -> Self {
+        match closed {
+            Closed::NeverWrote => Self::NeverWrote,
+            Closed::NotSinceBound(at) => Self::NotSinceBound { at: *at },
+            Closed::TooOld(at) => Self::WroteTooLongAgo { at: *at },
+            Closed::UsedUp => Self::SendsUsedUp,
+            Closed::ByNetwork(said) => Self::ClosedByNetwork { message: Box::new(Self::read(said)) },
+        }
+    }
+}
+
 impl fmt::Display for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NeverWrote => {
-                f.write_str("this person has not written to the bot yet; they have to write first")
-            }
-            Self::NotSinceBound(at) => write!(
-                f,
-                "this person has not written since the bot was bound again on {at}; they have to write first"
-            ),
-            Self::TooOld(at) => {
-                write!(f, "this person's last message, of {at}, is too old; they have to write again")
-            }
-            Self::UsedUp => f.write_str(
-                "every send since this person's last message is used up; they have to write again",
-            ),
-            Self::ByNetwork(said) => {
-                write!(f, "the network refuses sends until this person writes again: {said}")
-            }
-        }
+        Cause::from(self).fmt(f)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
     idempotency::{self, Idempotent},
     model::{
         audit::Action,
+        cause::Cause,
         sinks::SinkId,
         trace::{
             DeliveryState, PackedSteps, Step, StepDetail, StepError, StepKind, StepName, Trace, TraceStatus,
@@ -28,7 +29,6 @@ use crate::{
 };
 
 /// The outcome of a delivery that its owner cancelled.
-const CANCELLED: &str = "cancelled";
 
 /// Receiver of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -171,8 +171,11 @@ impl Traces<'_> {
                 let of_trace = open.iter().filter(|open| open.trace_id == id);
                 let parked: Vec<_> =
                     of_trace.filter(|open| open.state == DeliveryState::Parked).map(|open| open.id).collect();
-                let update = |trace| cancelled(trace, CANCELLED, now);
-                Ok(deliveries.abandon_waiting(&parked, CANCELLED, now, update).await?.len())
+                let update = |trace| cancelled(trace, &Cause::Cancelled, now);
+                Ok(deliveries
+                    .abandon_waiting(&parked, &Cause::Cancelled.to_string(), now, update)
+                    .await?
+                    .len())
             })
         });
         if write.await? == 0 { Err(not_parked()) } else { Ok(()) }
@@ -193,14 +196,14 @@ impl Traces<'_> {
 }
 
 /// The end of a delivery of a trace that is abandoned for this reason.
-pub(super) fn cancelled(id: TraceId, reason: &str, now: Timestamp) -> TraceUpdate {
-    let detail = StepDetail { error: Some(StepError::new(reason)), ..StepDetail::default() };
+pub(super) fn cancelled(id: TraceId, cause: &Cause, now: Timestamp) -> TraceUpdate {
+    let detail = StepDetail { error: Some(StepError::new(cause.to_string())), ..StepDetail::default() };
     let step = Step::new(StepName::Response, StepKind::Cancel, TraceStatus::Error, now, now, detail);
     TraceUpdate {
         id,
         status: Some(TraceStatus::Error),
         ended: 1,
-        summary: Some(reason.to_owned()),
+        summary: Some(cause.to_string()),
         attempts: None,
         ended_at: now,
         steps: PackedSteps::new(id, &[step]),
@@ -229,7 +232,7 @@ pub(super) fn new_trace(
         replay_of: Some(source),
         status: TraceStatus::Pending,
         open_sinks: 1,
-        summary: "replay".to_owned(),
+        summary: Cause::Replay.to_string(),
         started_at: now,
         duration_ms: 0,
         steps: PackedSteps::new(id, &[received]),

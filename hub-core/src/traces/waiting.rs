@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use super::replay::cancelled;
 use crate::{
     error::Result,
+    model::cause::Cause,
     store::{
         Tx,
         deliveries::{OpenDelivery, Replay},
@@ -14,7 +15,6 @@ use crate::{
 };
 
 /// The outcome of a delivery whose place a replay took.
-const SUPERSEDED: &str = "superseded by a replay";
 
 /// Replays that can be created, and those that cannot with the reasons.
 #[derive(Debug, Default)]
@@ -62,8 +62,8 @@ pub(super) async fn make_way(
     if superseded.is_empty() {
         return Ok(admitted);
     }
-    let update = |trace| cancelled(trace, SUPERSEDED, now);
-    deliveries.abandon_waiting(&superseded, SUPERSEDED, now, update).await?;
+    let update = |trace| cancelled(trace, &Cause::Superseded, now);
+    deliveries.abandon_waiting(&superseded, &Cause::Superseded.to_string(), now, update).await?;
     // A node may have loaded one of them since they were read.
     let open = deliveries.open_of(&messages).await?;
     let mut checked = admit(admitted.replays, &open, false);

@@ -8,7 +8,7 @@ use super::{
     forms::Submitted,
     layout::{head, send},
     page::PAGE_TOKEN,
-    parts::translated::commands,
+    parts::cause::commands,
     words::{self, Refusals, Words},
 };
 use crate::{appearance::Appearance, envelope::status};

@@ -11,7 +11,7 @@ use super::{
     page::{Answer, Ask, Page, handler},
     parts::{badge, list, time},
 };
-use crate::envelope::ApiError;
+use crate::{console::parts::cause::cause, envelope::ApiError};
 
 pub(super) static PAGE: Page = Page {
     path: "/console/replays/:replay",
@@ -79,7 +79,7 @@ fn new_traces(ask: &Ask, traces: &[Trace]) -> Markup {
                 }
                 td { bdi { (trace.channel_name.as_deref().unwrap_or_default()) } }
                 td { (badge::trace(words, trace.status)) }
-                td.text lang="en" { (trace.summary) }
+                td.text { (cause(ask.words, &trace.summary)) }
             }
         }
     };

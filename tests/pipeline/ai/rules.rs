@@ -27,7 +27,7 @@ async fn only_channels_that_use_the_global_endpoint_get_its_key() {
     assert_eq!((waits.status, waits.attempts), (TraceStatus::Pending, 0), "{}", waits.summary);
     let shown = hub.hub.channels().get(&hub.owner, bot.id, global).await.unwrap();
     let warning = hub.hub.channels().ai_warning(&shown).await.unwrap();
-    assert!(warning.is_some_and(|warning| warning.contains("no AI endpoint")));
+    assert!(warning == Some(hub_core::traces::Cause::NoEndpoint));
 
     let config = AiConfigUpdate {
         system_prompt: "Be polite.".to_owned(),

@@ -3,7 +3,10 @@ use serde_json::json;
 use super::*;
 use crate::{
     delivery::channels::{ChannelRuntime, Route, RouteInput, load},
-    model::sinks::{AuthMethod, AuthUpdate, Change, Ordering, WebhookSink},
+    model::{
+        cause::Cause,
+        sinks::{AuthMethod, AuthUpdate, Change, Ordering, WebhookSink},
+    },
     network::MessageKind,
     secret::Secret,
     signing::SigningSecret,
@@ -242,9 +245,9 @@ async fn messages_are_routed_by_handle_then_filter() {
     let id = channels.create(&ada(), BOT, new, None).await.unwrap().channel.id;
     let runtime = world.runtime().await;
     assert_eq!(runtime.route(&message("@orders order 7")), Route::Passed { content: "order 7" });
-    assert_eq!(runtime.route(&message("order 7")), Route::Skipped { reason: "handle".into() });
+    assert_eq!(runtime.route(&message("order 7")), Route::Skipped { cause: Cause::NotAddressed });
     // The filter sees the text without the mention, which would match.
-    assert_eq!(runtime.route(&message("@orders hello")), Route::Skipped { reason: "keyword".into() });
+    assert_eq!(runtime.route(&message("@orders hello")), Route::Skipped { cause: Cause::read("keyword") });
 
     let filter = Filter {
         expression: Some(format!("channel_id == '{id}' && bot_id == '{BOT}' && timestamp == 1790000000")),
@@ -255,7 +258,7 @@ async fn messages_are_routed_by_handle_then_filter() {
     assert_eq!(passed.route(&message("hi @orders")), Route::Passed { content: "hi @orders" });
     let off = ChannelPatch { enabled: Some(false), ..Default::default() };
     channels.update(&ada(), BOT, id, off).await.unwrap();
-    let disabled = Route::Skipped { reason: "disabled".into() };
+    let disabled = Route::Skipped { cause: Cause::Disabled };
     assert_eq!(world.runtime().await.route(&message("@orders x")), disabled);
 }
 
@@ -275,8 +278,8 @@ async fn a_filter_that_no_longer_works_stops_its_channel_alone() {
     assert_eq!(loaded.config_rev, world.config_rev(BOT).await);
     assert_eq!(loaded.channels.iter().map(|channel| channel.id).collect::<Vec<_>>(), [first, second, third]);
     for broken in &loaded.channels[..2] {
-        let Route::Skipped { reason } = broken.route(&message("x")) else { panic!("nothing passes") };
-        assert!(reason.starts_with("the filter does not work: "), "{reason}");
+        let Route::Skipped { cause } = broken.route(&message("x")) else { panic!("nothing passes") };
+        assert!(matches!(cause, Cause::FilterFails { .. }), "{cause}");
     }
     assert_eq!(loaded.channels[2].route(&message("x")), Route::Passed { content: "x" });
     assert_eq!(code(load(&world.hub.context().for_work(), BotId::from_u128(99)).await), ErrorCode::NotFound);

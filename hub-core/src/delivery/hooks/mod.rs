@@ -17,7 +17,10 @@ use crate::{
     channels::OnPluginError,
     delivery::{channels::ChannelRuntime, plugins::Installed, work_store::WorkContext},
     egress::Receipt,
-    model::trace::{NO_AUTO_REPLY, Step, StepDetail, StepKind, StepName, TraceStatus},
+    model::{
+        cause::Cause,
+        trace::{Step, StepDetail, StepKind, StepName, TraceStatus},
+    },
     plugins::request::{self, LeftRequest, Reach, Violation},
     sandbox::{HookInput, HookOutcome, PluginRequest, SandboxFault},
 };
@@ -115,9 +118,9 @@ impl Answered<'_> {
         let plugins_replied = replied || !concluded.replies.is_empty();
         let reason = match found.flatten() {
             None => return concluded,
-            Some(Ok(_)) if plugins_replied => "a plugin replied in place of the response".to_owned(),
+            Some(Ok(_)) if plugins_replied => Cause::PluginReplied.to_string(),
             Some(Ok(text)) if text.len() > ctx.config.max_text => {
-                format!("the reply has {} bytes, and at most {} are sent", text.len(), ctx.config.max_text)
+                Cause::ReplyTooLong { bytes: text.len(), most: ctx.config.max_text }.to_string()
             }
             Some(Ok(text)) => {
                 concluded.replies.push(Reply::text(StepKind::Webhook, text));
@@ -144,7 +147,7 @@ fn automatic_reply(channel: &ChannelRuntime, receipt: &Receipt) -> Option<Result
         ResponseReply::Text(text) => Ok(text),
     };
     if !is_automatic && found.is_ok() {
-        return Some(Err(NO_AUTO_REPLY.to_owned()));
+        return Some(Err(Cause::NoAutoReply.to_string()));
     }
     Some(found)
 }
@@ -225,13 +228,11 @@ fn state_of(states: &[State], plugin: &Installed) -> Option<Box<RawValue>> {
 impl OnPluginError {
     /// Returns the outcome of a delivery whose plugin failed; `None` if it continues without the plugin's changes.
     fn ends(self, failed: &Failed, plugin: &Installed) -> Option<Outcome> {
-        let (summary, is_plugins) = match failed {
-            Failed::Plugin(kind, _) => (format!("plugin {}: {kind}", plugin.name), true),
-            Failed::Sandbox(fault) => {
-                let lasts = *fault == SandboxFault::Unfiltered;
-                (format!("plugin {}: {}", plugin.name, fault.as_str()), lasts)
-            }
+        let (kind, is_plugins) = match failed {
+            Failed::Plugin(kind, _) => (*kind, true),
+            Failed::Sandbox(fault) => (fault.as_str(), *fault == SandboxFault::Unfiltered),
         };
+        let summary = Cause::PluginFailed { plugin: plugin.name.clone(), kind: kind.to_owned() }.to_string();
         match self {
             Self::Send if is_plugins => None,
             Self::Drop if is_plugins => Some(Outcome::PluginFailed { summary, retry: false }),

@@ -10,11 +10,11 @@ use tokio::sync::Notify;
 use super::{MAX_REMEMBERED, Next, Outbox};
 use crate::{
     bots::BotStatus,
-    delivery::status_reasons::NO_MESSAGE_IDS,
     error::{ErrorCode, Result},
     events::Event,
     id::{Kind, kind},
     model::{
+        cause::Cause,
         trace::{PackedSteps, Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
         window::Closed,
     },
@@ -61,8 +61,8 @@ impl Outbox {
                 Ok(Next::Continue)
             }
             SendOutcome::AcceptedUnconfirmed => {
-                let reason = "the network accepted it without an id";
-                self.settle(item, started, ItemState::Unconfirmed, now, Some(reason), |_| {}).await?;
+                let reason = Cause::NoMessageId.to_string();
+                self.settle(item, started, ItemState::Unconfirmed, now, Some(&reason), |_| {}).await?;
                 Ok(Next::Continue)
             }
             SendOutcome::Rejected(reason) => {
@@ -177,9 +177,7 @@ impl Outbox {
                 state.throttled.remove(&item.id);
             }
         }
-        if is_early
-            && let Err(error) = self.note_waiting(item, "this person wrote: it is sent now", None).await
-        {
+        if is_early && let Err(error) = self.note_waiting(item, &Cause::PersonWrote.to_string(), None).await {
             self.bot.report("a pause could not be ended", &error);
         }
     }
@@ -204,10 +202,8 @@ impl Outbox {
                 }
                 state.paced.insert(item.id, now + until.since(wall));
             }
-            let reason = format!(
-                "waits until {until}: this person was sent {} messages within 5 minutes, which is the limit",
-                self.rules.burst.unwrap_or_default()
-            );
+            let sends = self.rules.burst.unwrap_or_default();
+            let reason = Cause::Paced { until, sends }.to_string();
             tracing::info!(
                 bot_id = %self.bot.lease.bot_id, message_id = %item.message_id, %until,
                 "a message is queued: the limit of messages to its person within 5 minutes is reached"
@@ -331,7 +327,7 @@ impl Outbox {
         };
         // The next successful poll sets the bot's status; a first suspicion is reported at once.
         if suspect != self.bot.suspect.swap(suspect, Ordering::Relaxed) && suspect {
-            self.bot.set_status(BotStatus::Degraded, Some(NO_MESSAGE_IDS)).await;
+            self.bot.set_status(BotStatus::Degraded, Some(&Cause::NoMessageIds.to_string())).await;
         }
     }
 }

@@ -323,7 +323,7 @@ impl WorkStore for ModelStore {
         &self,
         id: DeliveryId,
         fence: i64,
-        _reason: &'static str,
+        _reason: String,
         _now: Timestamp,
         _trace: TraceUpdate,
     ) -> Result<bool> {

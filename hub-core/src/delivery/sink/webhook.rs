@@ -14,7 +14,10 @@ use crate::{
     },
     egress::{Call, CheckedUrl, EgressError, EgressFault, Receipt},
     error::Result,
-    model::trace::{Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
+    model::{
+        cause::Cause,
+        trace::{Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
+    },
     redact::Redactor,
     signing::{self, Method, Signing},
     time::Timestamp,
@@ -139,11 +142,10 @@ fn summary(answer: &Receipt, redactor: &Redactor) -> String {
     let status = answer.status.as_u16();
     let location = answer.headers.get(header::LOCATION).filter(|_| answer.status.is_redirection());
     match location {
-        None => format!("status {status}"),
-        Some(location) => {
-            format!("status {status}: redirects are not followed; Location: {}", redactor.header(location))
-        }
+        None => Cause::Status { status },
+        Some(location) => Cause::Redirected { status, location: redactor.header(location).to_string() },
     }
+    .to_string()
 }
 
 /// Adds authentication to the final bytes: nothing changes the request after this.

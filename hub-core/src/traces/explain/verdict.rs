@@ -9,9 +9,10 @@ use crate::{
     error::Setting,
     model::{
         bot::BotStatus,
+        cause::Cause,
         message::{Message, MessageStatus},
         sinks::SinkId,
-        trace::{DeliveryFacts, DeliveryState, NO_AUTO_REPLY, Step, StepName, Trace, TraceStatus},
+        trace::{DeliveryFacts, DeliveryState, Step, StepName, Trace, TraceStatus},
     },
     sandbox::SandboxFault,
 };
@@ -80,7 +81,12 @@ fn delivered(facts: &Facts, trace: &Trace) -> Judged {
         let client = facts.in_channel(Remedy::ConnectClient);
         return judged(Verdict::LogOnly, None, [client, facts.webhook(WebhookField::Url)]);
     }
-    let is_off = |step: &Step| step.detail.reason.as_ref().is_some_and(|why| why.starts_with(NO_AUTO_REPLY));
+    let is_off = |step: &Step| {
+        matches!(
+            step.detail.reason.as_deref().map(Cause::read),
+            Some(Cause::NoAutoReply | Cause::NoAutoReplyIn { .. })
+        )
+    };
     let auto_reply =
         reply_step(trace).filter(|step| is_off(step)).map(|_| facts.webhook(WebhookField::AutoReply));
     judged(Verdict::Delivered, reason(&trace.summary), auto_reply)

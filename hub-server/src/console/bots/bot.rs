@@ -10,10 +10,11 @@ use crate::{
         channels::list::{self as channels, create_channel},
         page::{Answer, Ask, Page, does, handler},
         parts::{
-            badge, code,
+            badge,
+            cause::cause,
+            code,
             form::{Field, Form},
             time::time,
-            translated::sentence,
         },
     },
     envelope::ApiError,
@@ -73,7 +74,7 @@ fn connection(ask: &Ask, health: &BotHealth) -> Markup {
         section data-region="connection" data-live={ "bot:" (bot.id) } aria-labelledby="connection" {
             h2 #connection { (words.connection) }
             p { (badge::bot(ask.words, bot.status)) " " ((words.remedy)(bot.status)) }
-            @if let Some(reason) = &bot.status_reason { p { (sentence(ask.words, reason)) } }
+            @if let Some(reason) = &bot.status_reason { p { (cause(ask.words, reason)) } }
             dl.facts {
                 dt { (words.network) } dd { (bot.network) }
                 dt { (words.account) } dd { (code::id(&bot.wx_id)) }
@@ -82,9 +83,9 @@ fn connection(ask: &Ask, health: &BotHealth) -> Markup {
                 dt { (words.last_message) } dd { (time(bot.last_inbound_at, common.never)) }
                 dt { (words.can_send) } dd {
                     @if bot.can_send { (common.yes) } @else { (common.no) }
-                    @if let Some(reason) = &bot.send_disabled_reason { ": " (sentence(ask.words, reason)) }
+                    @if let Some(reason) = &bot.send_disabled_reason { ": " (cause(ask.words, reason)) }
                 }
-                @if let Some(error) = &health.last_error { dt { (words.last_error) } dd { (sentence(ask.words, error)) } }
+                @if let Some(error) = &health.last_error { dt { (words.last_error) } dd { (cause(ask.words, error)) } }
                 @if let Some(node) = &health.poller_node { dt { (words.node) } dd { (node) } }
                 dt { "ID" } dd { (code::id(bot.id)) }
             }

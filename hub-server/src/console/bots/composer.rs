@@ -11,8 +11,8 @@ use crate::{
     console::{
         page::{Answer, Ask},
         parts::{
+            cause::cause,
             form::{Field, Form},
-            translated::sentence,
         },
     },
     envelope::ApiError,
@@ -60,7 +60,7 @@ pub(super) fn render(ask: &Ask, to: &Recipient<'_>) -> Markup {
                         @if !can_send {
                             p.warn {
                                 (words.disabled) " "
-                                @if let Some(reason) = reason { (sentence(ask.words, reason)) }
+                                @if let Some(reason) = reason { (cause(ask.words, reason)) }
                             }
                             p.muted { (words.disabled_help) }
                         }

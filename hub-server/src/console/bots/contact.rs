@@ -8,7 +8,7 @@ use crate::{
     console::{
         messages::row,
         page::{Answer, Ask, Page, does, handler},
-        parts::{code, list, time::time, translated::sentence},
+        parts::{cause::cause, code, list, time::time},
     },
     envelope::ApiError,
 };
@@ -68,7 +68,7 @@ fn message_row(ask: &Ask, message: &Message) -> Markup {
             }
             td {
                 ((ask.words.messages.statuses)(message.status))
-                @if let Some(reason) = &message.status_reason { br; span.muted { (sentence(ask.words, reason)) } }
+                @if let Some(reason) = &message.status_reason { br; span.muted { (cause(ask.words, reason)) } }
             }
         }
     }

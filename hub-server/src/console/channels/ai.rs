@@ -46,7 +46,7 @@ async fn render(ask: &Ask, tested: Option<&AiTest>) -> Result<Answer, ApiError> 
     let main = html! {
         p.muted { (words.what) }
         p { (switch(ask.words, open.channel.ai.settings.enabled)) }
-        @if let Some(warning) = warning { p.warn { (words.warning) " " span lang="en" { (warning) } } }
+        @if let Some(warning) = warning { p.warn { (words.warning) " " ((ask.words.traces.cause)(&warning)) } }
         section data-region="test" aria-labelledby="test" {
             h2 #test { (words.test) }
             p.muted { (words.test_help) }

@@ -17,6 +17,7 @@ use crate::{
         page::{Answer, Ask, Page, does, handler},
         parts::{
             badge::{Tone, badge},
+            cause::cause,
             form::{Field, Form},
             list,
             time::time,
@@ -73,7 +74,7 @@ fn verdicts(ask: &Ask, tried: &[FilterVerdict]) -> Markup {
                 td { a href={ "/console/messages/" (bot) "/" (verdict.message_id) } { bdi { (verdict.excerpt) } } }
                 td {
                     @if verdict.passed { (badge(Tone::Ok, words.would_pass)) } @else {
-                        (badge(Tone::Skipped, words.would_not)) " " span lang="en" { (verdict.reason) }
+                        (badge(Tone::Skipped, words.would_not)) " " (cause(ask.words, &verdict.reason))
                     }
                 }
             }

@@ -14,6 +14,7 @@ use crate::{
     console::{
         page::{Answer, Ask, Page, does, handler},
         parts::{
+            cause::cause,
             code,
             form::{Field, Form},
             time::time,
@@ -87,7 +88,7 @@ fn flow(ask: &Ask, open: &Open) -> Markup {
                 @if sinks.is_empty() { (words.no_sink) } @else { (sinks.join(", ")) }
                 @if channel.webhook.settings.enabled { p { bdi { (channel.webhook.settings.url) } } }
                 @if let Some(reason) = &channel.webhook_disabled_reason {
-                    p.error { (ask.words.webhooks.switched_off) " " span lang="en" { (reason) } " "
+                    p.error { (ask.words.webhooks.switched_off) " " (cause(ask.words, reason)) " "
                         a href={ (path) "/webhook" } { (words.webhook) } }
                 }
             }

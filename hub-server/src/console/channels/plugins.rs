@@ -13,6 +13,7 @@ use crate::{
         page::{Answer, Ask, Page, does, handler},
         parts::{
             badge::{Tone, badge},
+            cause::cause,
             code,
             form::{Field, Form},
             list,
@@ -78,7 +79,7 @@ fn row(ask: &Ask, plugin: &InstalledPlugin, count: usize) -> Markup {
                 @else if !matches!(plugin.state, VersionState::Rejected | VersionState::Withdrawn) {
                     (switch(ask.words, plugin.enabled))
                 } @else { (badge(Tone::Error, words.off)) }
-                @for reason in [&plugin.paused, &plugin.reason].into_iter().flatten() { p.muted lang="en" { (reason) } }
+                @for reason in [&plugin.paused, &plugin.reason].into_iter().flatten() { p.muted { (cause(ask.words, reason)) } }
             }
             td {
                 @if place > 0 { (one_field(ask, plugin, "position", &(place - 1).to_string(), "↑", &(words.up)(&plugin.name))) }

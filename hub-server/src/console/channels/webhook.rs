@@ -11,6 +11,7 @@ use crate::{
     console::{
         page::{Answer, Ask, Page, does, handler},
         parts::{
+            cause::cause,
             code,
             form::{Field, Form},
             time::time,
@@ -45,7 +46,7 @@ fn render(ask: &Ask, open: &Open, tested: Option<&Markup>) -> Answer {
             @if !channel.webhook.settings.url.is_empty() { " " bdi { (channel.webhook.settings.url) } }
         }
         @if let Some(reason) = &channel.webhook_disabled_reason {
-            p.error { (words.switched_off) " " span lang="en" { (reason) } }
+            p.error { (words.switched_off) " " (cause(ask.words, reason)) }
             p { (words.switch_on_again) }
         }
         section data-region="test" aria-labelledby="test" {

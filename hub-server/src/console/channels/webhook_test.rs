@@ -13,8 +13,8 @@ use crate::{
         page::Ask,
         parts::{
             badge::{Tone, badge},
+            cause::cause,
             list,
-            translated::sentence,
         },
     },
     envelope::ApiError,
@@ -46,7 +46,7 @@ fn outcome(ask: &Ask, trace: &Trace) -> Markup {
         div.tested role="status" {
             p {
                 (badge(tone(trace.status), (words.verdict)(trace.status))) " "
-                ((words.milliseconds)(trace.duration_ms)) " · " span lang="en" { (trace.summary) }
+                ((words.milliseconds)(trace.duration_ms)) " · " (cause(ask.words, &trace.summary))
             }
         }
         (list::table(words.test, &columns, &rows))
@@ -78,7 +78,7 @@ fn said(ask: &Ask, detail: &StepDetail) -> Markup {
             @if let Some(phase) = phase.filter(|_| fault == EgressFault::Timeout) { " (" ((ask.words.webhooks.in_phase)(phase)) ")" }
             br;
         }
-        @if let Some(message) = message { (sentence(ask.words, message)) }
+        @if let Some(message) = message { (cause(ask.words, message)) }
         @if let (Some(method), Some(url)) = (&detail.method, &detail.url) {
             @if message.is_some() { br; }
             bdi { (method) " " (url) }

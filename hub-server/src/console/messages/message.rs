@@ -14,7 +14,7 @@ use super::row;
 use crate::{
     console::{
         page::{Answer, Ask, Page, does, handler},
-        parts::{badge, code, form::Form, time, translated::sentence},
+        parts::{badge, cause::cause, code, form::Form, time},
         traces::explanation,
     },
     envelope::ApiError,
@@ -62,7 +62,7 @@ fn content(ask: &Ask, message: &Message) -> Markup {
                 dt { (words.kind) } dd { ((words.kinds)(message.kind)) }
                 dt { (words.status) } dd {
                     ((words.statuses)(message.status))
-                    @if let Some(reason) = &message.status_reason { ": " (sentence(ask.words, reason)) }
+                    @if let Some(reason) = &message.status_reason { ": " (cause(ask.words, reason)) }
                 }
                 @if let Some(quoted) = message.quoted.as_ref().and_then(|quoted| quoted.text.as_ref()) {
                     dt { (words.quoted) } dd { bdi { (quoted) } }
@@ -139,7 +139,7 @@ fn delivery(ask: &Ask, trace: &Trace) -> Markup {
     let name = trace.channel_name.as_deref().unwrap_or(ask.words.messages.app_or_send);
     html! {
         h3 { bdi { (name) } " " (badge::trace(ask.words, trace.status)) }
-        p lang="en" { (trace.summary) }
+        p { (cause(ask.words, &trace.summary)) }
         dl.facts {
             dt { (words.trace) }
             dd { a href={ "/console/traces/" (trace.bot_id) "/" (trace.trace_id) } { (code::id(trace.trace_id)) } }

@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use super::replay::deliveries;
 use crate::console::{
     page::Ask,
-    parts::{badge, time},
+    parts::{badge, cause::cause, time},
     words::Words,
 };
 
@@ -111,7 +111,7 @@ fn mark(ask: &Ask, message: &Message, outcome: &MessageOutcome) -> Markup {
             }
             @if let Some(at) = outcome.next_attempt_at { " " (time::time(Some(at), "")) }
             @if let Some(reason) = outcome.reason.as_ref().filter(|_| outcome.status != TraceStatus::Ok) {
-                " " span.reason lang="en" { (reason) }
+                " " span.reason { (cause(ask.words, reason)) }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Pieces of pages.
 
 pub(super) mod badge;
+pub(super) mod cause;
 pub(super) mod code;
 pub(super) mod form;
 pub(super) mod icon;
@@ -9,4 +10,3 @@ pub(super) mod list;
 pub(super) mod qr;
 pub(super) mod signs;
 pub(super) mod time;
-pub(super) mod translated;

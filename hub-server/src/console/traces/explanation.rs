@@ -9,8 +9,8 @@ use crate::console::{
     page::Ask,
     parts::{
         badge::{Tone, badge},
+        cause::commands,
         time::time,
-        translated::commands,
     },
 };
 

@@ -14,7 +14,7 @@ use super::{
     page::{Answer, Ask, Page, does, handler},
     parts::{badge, code, time},
 };
-use crate::envelope::ApiError;
+use crate::{console::parts::cause::cause, envelope::ApiError};
 
 pub(super) mod explanation;
 mod mending;
@@ -99,7 +99,7 @@ fn heading(ask: &Ask, trace: &Trace, explained: Option<&Explanation>) -> Markup 
         @if let Some(explained) = explained.filter(is_newest) {
             (explanation::section(ask, explained))
         } @else {
-            p { (badge::trace(ask.words, trace.status)) " " span lang="en" { (trace.summary) } }
+            p { (badge::trace(ask.words, trace.status)) " " (cause(ask.words, &trace.summary)) }
             @if let Some(newer) = newer { p { (words.newer) " " (link(trace, newer)) } }
         }
         dl.facts {
@@ -112,7 +112,7 @@ fn heading(ask: &Ask, trace: &Trace, explained: Option<&Explanation>) -> Markup 
             dd { a href={ "/console/messages/" (trace.bot_id) "/" (trace.message_id) } {
                 @if trace.preview.trim().is_empty() { (code::id(trace.message_id)) } @else { bdi { (trace.preview) } }
             } }
-            dt { (words.summary) } dd lang="en" { (trace.summary) }
+            dt { (words.summary) } dd { (cause(ask.words, &trace.summary)) }
             dt { (words.started) } dd { (time::time(Some(trace.started_at), "")) }
             dt { (words.took) } dd { data value=(trace.duration_ms) { (time::duration(trace.duration_ms)) } }
             @if let Some(of) = trace.replay_of { dt { (words.replay_of) } dd { (link(trace, of)) } }
@@ -152,7 +152,7 @@ fn attempts(ask: &Ask, trace: &Trace) -> Markup {
                 td { (time::time(Some(step.started_at), "")) }
                 td { data value=(step.duration_ms) { (time::duration(step.duration_ms)) } }
                 td { (badge::trace(ask.words, response.map_or(step.status, |step| step.status))) }
-                td lang="en" { (waterfall::detail(response.unwrap_or(step))) }
+                td { (waterfall::detail(ask, response.unwrap_or(step))) }
             }
         }
     };

@@ -1,11 +1,13 @@
 //! The steps of a trace on a time line: a table whose bars are drawn to scale, except for long waits, which are folded.
 
+use std::borrow::Cow;
+
 use hub_core::traces::{Step, StepName, Trace};
 use maud::{Markup, html};
 
 use crate::console::{
     page::Ask,
-    parts::{badge, list, time},
+    parts::{badge, cause::cause, list, time},
 };
 
 /// Waits longer than this are folded, in milliseconds.
@@ -37,6 +39,9 @@ fn window(steps: usize, chosen: Option<usize>) -> std::ops::Range<usize> {
     start..steps.min(start + MAX_STEPS)
 }
 
+/// Characters of a reason in a table.
+const MAX_REASON: usize = 200;
+
 /// Renders the steps as a table and marks the chosen one.
 pub(super) fn table(ask: &Ask, trace: &Trace, chosen: Option<usize>) -> Markup {
     let words = ask.words.traces;
@@ -54,7 +59,7 @@ pub(super) fn table(ask: &Ask, trace: &Trace, chosen: Option<usize>) -> Markup {
                 td data-label=(words.took) { data value=(step.duration_ms) { (time::duration(step.duration_ms)) } }
                 td.line { (drawn(&bar, badge::step_tone(step).class())) }
                 td { (badge::step(ask.words, step)) }
-                td.text lang="en" { (detail(step)) }
+                td.text { (detail(ask, step)) }
             }
         }
     };
@@ -115,26 +120,46 @@ fn bars(trace: &Trace) -> Vec<Bar> {
 }
 
 /// The most important detail of a step.
-pub(super) fn detail(step: &Step) -> Markup {
+pub(super) fn detail(ask: &Ask, step: &Step) -> Markup {
     let detail = &step.detail;
     let status = detail.status.map(|status| status.to_string());
     let replay_of = detail.replay_of.map(|id| id.to_string());
+    let reason = detail.error.as_ref().map(|error| &error.message).or(detail.reason.as_ref());
     let known = match (&detail.error, step.name) {
-        (Some(error), _) => vec![Some(&error.message)],
+        (Some(_), _) => Vec::new(),
         (_, StepName::Received) => vec![replay_of.as_ref().or(detail.msg_type.as_ref())],
         (_, StepName::Request) => vec![detail.method.as_ref(), detail.url.as_ref()],
         (_, StepName::Response) => vec![status.as_ref(), detail.body.as_ref()],
         (_, StepName::Reply) => vec![detail.state.as_ref(), detail.to.as_ref()],
         (_, StepName::PluginOnRequest | StepName::PluginOnResponse) => {
-            vec![detail.plugin.as_ref(), detail.version.as_ref(), detail.reason.as_ref()]
+            vec![detail.plugin.as_ref(), detail.version.as_ref()]
         }
-        (_, StepName::Ai) => vec![detail.reason.as_ref().or(detail.answer.as_ref())],
-        (_, StepName::Filter | StepName::Websocket | StepName::Ilink) => vec![detail.reason.as_ref()],
+        (_, StepName::Ai) => vec![detail.answer.as_ref().filter(|_| reason.is_none())],
+        (_, StepName::Filter | StepName::Websocket | StepName::Ilink) => Vec::new(),
     };
+    let reason = reason.filter(|_| shows_reason(step));
     let known: Vec<&str> = known.into_iter().flatten().map(String::as_str).collect();
     let found = known.join(" ");
     let cut: String = found.trim().chars().take(120).collect();
-    html! { bdi data-computed { (cut) @if cut.len() < found.trim().len() { "…" } } }
+    html! {
+        @if !cut.is_empty() { bdi data-computed { (cut) @if cut.len() < found.trim().len() { "…" } } " " }
+        @if let Some(reason) = reason { (cause(ask.words, &cut_off(reason))) }
+    }
+}
+
+/// The beginning of a text that is too long for a table.
+fn cut_off(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(MAX_REASON) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
+}
+
+/// Whether the reason of a step is its most important detail. That of a reply is on its own page.
+fn shows_reason(step: &Step) -> bool {
+    let has_error = step.detail.error.is_some();
+    has_error
+        || !matches!(step.name, StepName::Received | StepName::Request | StepName::Response | StepName::Reply)
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use hub_core::{
 use maud::{Markup, html};
 
 use super::zh::WORDS;
-use crate::console::parts::translated::sentence;
+use crate::console::parts::cause::cause as stored_cause;
 
 /// A reason that is stored in English.
 fn stored(text: &str) -> Markup {
-    sentence(&WORDS, text)
+    stored_cause(&WORDS, text)
 }
 
 /// The verdict with its values.

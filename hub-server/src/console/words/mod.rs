@@ -26,6 +26,7 @@ macro_rules! words {
 mod account;
 mod actions;
 mod bind;
+mod causes;
 mod channel_plugins;
 mod channels;
 mod devices;
@@ -40,7 +41,6 @@ mod live;
 mod messages;
 mod people;
 mod playground;
-mod reasons;
 mod replays;
 mod shortcuts;
 mod signatures;

@@ -1,9 +1,10 @@
 //! Words of the page of a trace, and of explanations.
 
-use hub_core::traces::{CheckName, Explanation, Finding, Remedy, StepName, TraceStatus, Verdict};
+use hub_core::traces::{Cause, CheckName, Explanation, Finding, Remedy, StepName, TraceStatus, Verdict};
 use maud::{Markup, html};
 
 use super::explained;
+use crate::console::parts::cause::commands;
 
 /// Words of the page of a trace, and of explanations.
 pub(in crate::console) struct Traces {
@@ -22,8 +23,7 @@ pub(in crate::console) struct Traces {
     pub(in crate::console) finding: fn(&Finding) -> Markup,
     /// A remedy as a sentence; settings are between backquotes.
     pub(in crate::console) action: fn(&Remedy) -> String,
-    /// Patterns of the stored reasons, which are English, with their translations.
-    pub(in crate::console) reasons: &'static [(&'static str, &'static str)],
+    pub(in crate::console) cause: fn(&Cause) -> Markup,
     pub(in crate::console) newer: &'static str,
     pub(in crate::console) steps: &'static str,
     pub(in crate::console) no_steps: &'static str,
@@ -139,7 +139,7 @@ pub(super) static EN: Traces = Traces {
     explained: |explained| html! { bdi { (explained.sentence()) } },
     finding: |found| html! { bdi { (found) } },
     action: ToString::to_string,
-    reasons: &[],
+    cause: |cause| html! { bdi { (commands(&cause.to_string())) } },
     newer: "There is a newer trace of this message in this channel.",
     steps: "Steps",
     no_steps: "No step is recorded yet.",
@@ -271,7 +271,7 @@ pub(super) static ZH: Traces = Traces {
     explained: explained::verdict,
     finding: explained::finding,
     action: explained::remedy,
-    reasons: super::reasons::ZH,
+    cause: super::causes::chinese,
     newer: "这条消息在这个频道里有更新的追踪。",
     steps: "步骤",
     no_steps: "还没有记录步骤。",

@@ -10,7 +10,6 @@ use self::{
     setup::{Refusal, Setup},
 };
 use crate::{
-    admin::ai_config::NO_ENDPOINT,
     ai::{self, AiFault, AiFaultClass, Completion, Endpoint, Prompt, ToolScope, Usage},
     delivery::{
         bot::BotWork,
@@ -20,7 +19,10 @@ use crate::{
         stage::{Concluded, Outcome, Reply},
         work_store::WorkContext,
     },
-    model::trace::{Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
+    model::{
+        cause::Cause,
+        trace::{Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
+    },
     network::typing::TypingIndicator,
     redact::Redactor,
     secret::Secret,
@@ -94,7 +96,7 @@ impl Attempt<'_> {
         let started = ctx.clock.instant();
         // Commands and mentions are for others.
         if job.text().trim_start().starts_with(['/', '@']) {
-            return Err(self.ignore("commands and mentions are not answered"));
+            return Err(self.ignore(Cause::CommandIgnored));
         }
         let now = ctx.store.now();
         let query = ConversationQuery {
@@ -111,15 +113,15 @@ impl Attempt<'_> {
         let conversation = ctx.store.conversation(&query).await;
         let conversation = conversation.map_err(|error| self.fail(&error.to_string(), false))?;
         if conversation.replies >= MAX_REPLIES {
-            return Err(self.ignore("20 replies to this conversation within a minute: it may be a loop"));
+            return Err(self.ignore(Cause::MaybeLoop));
         }
         let setup = Setup::of(ctx, channel, &conversation).await;
         let setup = setup.map_err(|refusal| match refusal {
             Refusal::Later(error) => self.fail(&error, false),
             Refusal::Permanent(error) => self.fail(&error, true),
             Refusal::NoEndpoint => {
-                self.fail(NO_ENDPOINT, false);
-                Outcome::Waits { reason: NO_ENDPOINT, recheck: RECHECK_INTERVAL }
+                self.fail(&Cause::NoEndpoint.to_string(), false);
+                Outcome::Waits { cause: Cause::NoEndpoint, recheck: RECHECK_INTERVAL }
             }
         })?;
         self.endpoint_key.clone_from(&setup.endpoint.api_key);
@@ -189,7 +191,12 @@ impl Attempt<'_> {
                 self.redactor().text(&format!("{} returned an empty response{why}{cost}", setup.model));
             return (Outcome::Failure { summary, permanent: true }, Vec::new());
         }
-        let summary = format!("answered by {}{cost}", setup.model);
+        let model = setup.model.clone();
+        let summary = if tokens > 0 {
+            Cause::Answered { model, tokens }.to_string()
+        } else {
+            Cause::AnsweredUncounted { model }.to_string()
+        };
         let outcome = Outcome::Answer { verdict: Verdict::Success, summary };
         (outcome, vec![text])
     }
@@ -214,11 +221,11 @@ impl Attempt<'_> {
     }
 
     /// Skips a message that is not for a model.
-    fn ignore(&mut self, reason: &'static str) -> Outcome {
-        let detail = StepDetail { reason: Some(reason.to_owned()), ..StepDetail::default() };
+    fn ignore(&mut self, cause: Cause) -> Outcome {
+        let detail = StepDetail { reason: Some(cause.to_string()), ..StepDetail::default() };
         self.step(StepKind::Ai, TraceStatus::Skipped, self.ctx.store.now(), detail);
         self.ctx.node.counters.ai_calls.count("ignored");
-        Outcome::Ignored { reason }
+        Outcome::Ignored { cause }
     }
 
     /// Fails the attempt because the model could not be called.
