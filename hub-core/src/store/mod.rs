@@ -6,7 +6,7 @@
 //! commit. Nothing else opens a transaction, and no command awaits anything but the database.
 //!
 //! To add a table: twin migrations under `migrations/`, a view here with the statements, a test in
-//! `tests/store_contract.rs` that runs on both databases.
+//! `tests/store_contract/mod.rs` that runs on both databases.
 //! On PostgreSQL, texts that are in an index have `COLLATE "C"`.
 
 use std::{

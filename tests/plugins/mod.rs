@@ -13,7 +13,7 @@ use crate::support::{
     receiver::Reply,
 };
 
-const SCRIPT: &str = include_str!("plugins/command_bridge.js");
+const SCRIPT: &str = include_str!("command_bridge.js");
 const SECRET: &str = "a-webhook-secret-of-the-bridge";
 
 struct Scene {
