@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::ai_test::{AiTest, TEST_DEADLINE, TestCall};
+use super::ai_trial::{AiTest, TEST_DEADLINE, TestCall};
 use crate::{
     access::Actor,
     ai::{self, Endpoint},

@@ -4,7 +4,7 @@ use hub_core::{
     Hub,
     admin::{
         ai_config::{AiConfig, AiConfigUpdate},
-        ai_test::AiTest,
+        ai_trial::AiTest,
     },
     openapi::Api,
     time::Timestamp,

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     access::Actor,
-    admin::ai_test::{AiTest, TEST_DEADLINE, TestCall},
+    admin::ai_trial::{AiTest, TEST_DEADLINE, TestCall},
     channels::Channels,
     context::Context,
     error::{Error, ErrorCode, Result},
