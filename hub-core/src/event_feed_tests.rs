@@ -208,7 +208,7 @@ async fn owners_are_looked_up_once_per_bot() {
     let context = hub.hub().context();
     let owner = ada.user().unwrap().user_id;
     let look = async |bots: &[BotId]| {
-        context.node.owners.of(&context.store, bots.iter().copied().collect()).await.unwrap()
+        context.node.bot_owners.of(&context.store, bots.iter().copied().collect()).await.unwrap()
     };
     let nobodys = BotId::from_u128(1);
     assert_eq!(look(&[bot.id, nobodys]).await, [(bot.id, owner)].into());

@@ -22,7 +22,7 @@ use hub_server::{
     boot, command_line,
     config::{Config, DEFAULT_FILE, LogFormat, Report, Sources},
     health, logging, metrics_app,
-    running::Mark,
+    running_server::Mark,
     serve::{self, ServeLimits, Server, bind},
     service_manager,
     settings::Values,

@@ -15,7 +15,7 @@ const CASES: &[(&str, super::Covered)] = &[
     ("app_events", super::app_events::COVERED),
     ("app_sockets", super::app_sockets::COVERED),
     ("apps", super::apps::COVERED),
-    ("at_once", super::at_once::COVERED),
+    ("immediate_send", super::immediate_send::COVERED),
     ("binds", super::binds::COVERED),
     ("bots", super::bots::COVERED),
     ("channel_plugins", super::channel_plugins::COVERED),

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{AiFault, ToolCall, lenient};
+use super::{AiFault, ToolCall, lenient_json};
 
 /// Most tools that a model may ask for in one answer.
 pub(super) const MAX_TOOL_CALLS: usize = 16;
@@ -47,7 +47,7 @@ impl Calls {
     /// Takes the elements of one list; `list` numbers the lists. Returns the bytes that are kept of it.
     pub(super) fn take(&mut self, calls: &Value, list: u64) -> Result<usize, AiFault> {
         let mut bytes = 0;
-        for call in lenient::objects(Some(calls)) {
+        for call in lenient_json::objects(Some(calls)) {
             let piece = Piece::read(call);
             bytes += piece.name.len() + piece.arguments.len() + piece.id.len();
             let place = match self.place(&piece, list) {
@@ -129,9 +129,9 @@ impl Piece {
         };
         let known = ["id", "index", "type", "function", "name", "arguments", "input", "parameters", "args"];
         Self {
-            id: lenient::text(call.get("id")).unwrap_or_default(),
-            index: lenient::number(call.get("index")),
-            name: lenient::text(function.get("name")).unwrap_or_default(),
+            id: lenient_json::text(call.get("id")).unwrap_or_default(),
+            index: lenient_json::number(call.get("index")),
+            name: lenient_json::text(function.get("name")).unwrap_or_default(),
             arguments,
             extra: unknown(call, &known),
             function_extra: nested.map(|members| unknown(members, &known[5..])).unwrap_or_default(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-use super::lenient::{self, error_names, error_words, page_words};
+use super::lenient_json::{self, error_names, error_words, page_words};
 use crate::{egress::EgressFault, sse::Events};
 
 /// Error codes with which endpoints report an account without credit, in lower case.
@@ -128,7 +128,7 @@ impl AiFault {
         };
         let body = String::from_utf8_lossy(body);
         let (words, names) =
-            match lenient::parse(body.trim_start_matches('\u{feff}')).or_else(|_| event(&body)) {
+            match lenient_json::parse(body.trim_start_matches('\u{feff}')).or_else(|_| event(&body)) {
                 Ok(json) => (error_words(&json), error_names(&json)),
                 Err(()) => (page_words(&body), Vec::new()),
             };
@@ -152,5 +152,5 @@ fn event(body: &str) -> Result<Value, ()> {
     let mut events = Events::new(body.len());
     let mut data = events.feed(body.as_bytes()).unwrap_or_default();
     data.extend(events.pending());
-    data.iter().find_map(|data| lenient::parse(data).ok().filter(Value::is_object)).ok_or(())
+    data.iter().find_map(|data| lenient_json::parse(data).ok().filter(Value::is_object)).ok_or(())
 }

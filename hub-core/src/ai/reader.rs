@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use super::{
     AiFault, AiFaultClass, Completion,
     answer::Growing,
-    lenient::{self, page_words},
+    lenient_json::{self, page_words},
 };
 use crate::{
     egress::{EgressFault, Reader},
@@ -154,7 +154,7 @@ impl AnswerReader {
         }
         self.take_rest();
         if matches!(self.form, Form::Json) {
-            return lenient::parse(&String::from_utf8_lossy(&self.body)).is_ok();
+            return lenient_json::parse(&String::from_utf8_lossy(&self.body)).is_ok();
         }
         self.growing.is_whole()
     }
@@ -179,7 +179,7 @@ impl AnswerReader {
     fn take_json(&mut self) -> Result<(), AiFault> {
         let body = String::from_utf8_lossy(&self.body);
         let body = body.trim_start_matches('\u{feff}');
-        let (values, rest) = match lenient::parse_all(body) {
+        let (values, rest) = match lenient_json::parse_all(body) {
             Ok(values) => (values, None),
             Err((values, error)) => (values, Some(error)),
         };

@@ -251,7 +251,7 @@ impl Inbox {
                     let token = routed.content.context_token.as_ref();
                     LogEntry::new(row, token, &[], (bot.lease.bot_id, channel.id), self.store.now()).ok()
                 };
-                if self.node.live.committed(channel.id, *seq, entry) {
+                if self.node.channel_listeners.committed(channel.id, *seq, entry) {
                     self.node.wake.hint(Hint::Log(channel.id));
                 }
                 for RoutedDelivery { id, sink, .. } in deliveries.into_iter().filter(|one| one.held) {

@@ -15,7 +15,7 @@ use crate::{
         trace::{PackedSteps, Step, StepDetail, StepKind, StepName, TraceStatus},
     },
     network::{InboundMedia, InboundMessage, MessageClass, Quote, items},
-    node::Live,
+    node::ChannelListeners,
     payload::Content,
     secret::{Sealed, Sealer, Secret},
     store::{
@@ -87,7 +87,7 @@ pub(super) struct Router {
     pub(super) store: Arc<dyn WorkStore>,
     pub(super) sealer: Sealer,
     /// The clients that are connected to channels of this node.
-    pub(super) live: Live,
+    pub(super) listeners: ChannelListeners,
 }
 
 impl Router {
@@ -285,7 +285,7 @@ impl Router {
             }
             Route::Passed { .. } => {
                 steps.push(filter(TraceStatus::Ok, None));
-                let clients = if channel.websocket.enabled { self.live.sockets(channel.id) } else { 0 };
+                let clients = if channel.websocket.enabled { self.listeners.sockets(channel.id) } else { 0 };
                 if clients > 0 {
                     let detail = StepDetail { clients: Some(clients as u64), ..StepDetail::default() };
                     steps.push(Step::new(

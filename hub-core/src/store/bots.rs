@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use sqlx::AssertSqlSafe;
 
 use super::{
-    candidates::{ScanEnd, scan_end},
     conn::{Conn, sql},
     given,
+    list_ids::{ScanEnd, scan_end},
     rows::{self, row},
 };
 use crate::{

@@ -4,12 +4,12 @@ mod bodies;
 mod bulk;
 mod expand;
 mod explain;
+mod open_deliveries;
+#[cfg(test)]
+mod open_deliveries_tests;
 mod replay;
 mod search;
 mod wait;
-mod waiting;
-#[cfg(test)]
-mod waiting_tests;
 
 pub use crate::model::{
     replay::{BulkReplay, RefusedReplay},

@@ -26,10 +26,10 @@ use crate::{AppSettings, body_cap::BodyCap, envelope::ApiError, rate_limit::Rate
 
 mod app;
 mod cookies;
-mod waiting;
+mod long_requests;
 
 pub(crate) use cookies::{cookies, devices, entry_cookies, flow_cookie, flow_of};
-pub(crate) use waiting::Held;
+pub(crate) use long_requests::Held;
 
 pub use app::{AppClient, AppOwner, AppSocketClient};
 use cookies::sessions;

@@ -22,9 +22,9 @@ use hub_core::{
     time::{Clock, Timestamp},
 };
 
-mod known;
+mod known_credentials;
 
-use known::KnownCredentials;
+use known_credentials::KnownCredentials;
 
 /// Requests per minute of each class; a bucket holds a minute's worth.
 #[derive(Debug, Clone, Copy)]

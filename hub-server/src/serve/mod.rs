@@ -2,8 +2,8 @@
 //!
 //! | against | what happens | where |
 //! |---|---|---|
-//! | too many connections, in all or from one network | 503, closed | `gate` |
-//! | no file descriptors left | 503, closed; accepting goes on | `gate` |
+//! | too many connections, in all or from one network | 503, closed | `connections` |
+//! | no file descriptors left | 503, closed; accepting goes on | `connections` |
 //! | a slow head, a slow body | 408, closed | `wire`, `pace` |
 //! | an idle connection, a client that does not read | closed | `wire` |
 //! | a head that two parsers may read in two ways, too long, with two hosts | 400, 414, 431, closed | `head` |
@@ -21,21 +21,21 @@ use poem::{Endpoint, Response};
 use tokio::net::{TcpListener, TcpStream};
 
 mod connection;
+mod connection_count;
+mod connection_state;
 pub(crate) mod conversation;
-mod gate;
 mod head;
 mod limits;
 mod pace;
 mod refusal;
 mod stats;
-mod talk;
 #[cfg(test)]
 mod tests;
 pub mod websocket;
 mod wire;
 
 pub(crate) use connection::ClientGone;
-use gate::{Gate, Reserve};
+use connection_count::{ConnectionCount, Reserve};
 pub use limits::{MAX_HEADERS, ServeLimits, descriptors};
 pub use pace::PaceLimits;
 pub use stats::ServeStats;
@@ -58,7 +58,7 @@ pub struct Server(Arc<Shared>);
 struct Shared {
     limits: ServeLimits,
     stats: Arc<ServeStats>,
-    gate: Arc<Gate>,
+    connections: Arc<ConnectionCount>,
     tasks: Tasks,
     clock: Clock,
     random: Random,
@@ -73,9 +73,9 @@ impl Shared {
 impl Server {
     /// A server without listeners. Accept loops and connections are tasks of `tasks`.
     pub fn new(limits: ServeLimits, tasks: Tasks, clock: Clock, random: Random) -> Self {
-        let gate = Gate::new();
-        let stats = Arc::new(ServeStats::new(Arc::clone(&gate)));
-        Self(Arc::new(Shared { limits, stats, gate, tasks, clock, random }))
+        let connections = ConnectionCount::new();
+        let stats = Arc::new(ServeStats::new(Arc::clone(&connections)));
+        Self(Arc::new(Shared { limits, stats, connections, tasks, clock, random }))
     }
 
     /// Returns the counters.
@@ -109,7 +109,7 @@ where
             () = stop.cancelled() => return,
         };
         match accepted {
-            Ok((stream, peer)) => match shared.gate.enter(peer.ip(), &shared.limits) {
+            Ok((stream, peer)) => match shared.connections.enter(peer.ip(), &shared.limits) {
                 Ok(place) => {
                     shared.stats.accept();
                     let connection =

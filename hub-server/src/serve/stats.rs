@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use super::{gate::Gate, refusal::Refusal};
+use super::{connection_count::ConnectionCount, refusal::Refusal};
 
 /// Reason that a connection was rejected without a response of the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) enum Turned {
 /// Counters of one [`Server`](super::Server).
 #[derive(Debug)]
 pub struct ServeStats {
-    gate: Arc<Gate>,
+    connections: Arc<ConnectionCount>,
     accepted: AtomicU64,
     turned: [AtomicU64; 3],
     refused: [AtomicU64; Refusal::REASONS.len()],
@@ -30,9 +30,9 @@ pub struct ServeStats {
 }
 
 impl ServeStats {
-    pub(super) fn new(gate: Arc<Gate>) -> Self {
+    pub(super) fn new(connections: Arc<ConnectionCount>) -> Self {
         Self {
-            gate,
+            connections,
             accepted: AtomicU64::new(0),
             turned: Default::default(),
             refused: Default::default(),
@@ -63,7 +63,7 @@ impl ServeStats {
 
     /// Returns the number of open connections.
     pub fn open(&self) -> usize {
-        self.gate.count()
+        self.connections.count()
     }
 
     /// Returns the number of connections served so far.

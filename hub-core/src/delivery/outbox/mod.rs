@@ -37,7 +37,7 @@ use crate::{
     wake::Hint,
 };
 
-mod at_once;
+mod immediate_send;
 mod pace;
 mod settlement;
 mod turns;
@@ -321,7 +321,7 @@ impl Outbox {
             return Ok(Next::Wait);
         }
         for channel in shown_to {
-            if self.ctx.node.live.refresh(channel) {
+            if self.ctx.node.channel_listeners.refresh(channel) {
                 self.ctx.node.wake.hint(Hint::Log(channel));
             }
         }

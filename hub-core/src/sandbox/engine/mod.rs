@@ -27,7 +27,7 @@ use self::{
 };
 use super::{
     Deadline,
-    gate::{FetchAnswer, FetchCall},
+    fetch_gate::{FetchAnswer, FetchCall},
     hook::{
         Dialect, ErrorKind, Hook, HookInput, HookOutcome, Hooks, Limits, LogLevel, MAX_FETCH_BODY, Reply,
         ScriptError,

@@ -1,4 +1,4 @@
-//! Queue of runs. A bounded number of seats, which waiting tenants take in turns.
+//! Queue of runs. A bounded number of slots, which waiting tenants take in turns.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -22,10 +22,10 @@ const MAX_TRUSTED: usize = 4_096;
 /// Maximum number of runs that are made together.
 const MAX_TOGETHER: usize = 16;
 
-/// The seats and the idle workers.
+/// The slots and the idle workers.
 #[derive(Debug)]
 pub(super) struct Pool {
-    seats: usize,
+    slots: usize,
     queue: usize,
     state: Mutex<State>,
 }
@@ -37,9 +37,9 @@ struct State {
     turns: VecDeque<String>,
     waiting_in_all: usize,
     taken: usize,
-    /// Seats taken by tenants who are not trusted.
+    /// Slots taken by tenants who are not trusted.
     taken_on_trial: usize,
-    /// Tenants whose last run ended in time. The others share half of the seats, so that plugins that hang leave
+    /// Tenants whose last run ended in time. The others share half of the slots, so that plugins that hang leave
     /// room for plugins that do not.
     trusted: HashSet<String>,
     idle: Vec<Worker>,
@@ -52,7 +52,7 @@ struct State {
 #[derive(Debug)]
 pub(super) enum Turn {
     /// The right to run.
-    Seat(Seat),
+    Slot(Slot),
     /// Its outcome and the time it began: another run of the same source and tenant included it.
     Ran(Box<HookOutcome>, Timestamp),
     /// No outcome: the run was to be made together with others, which failed. It has to wait again.
@@ -110,24 +110,24 @@ impl Drop for Joined {
     }
 }
 
-/// The right to run on one worker at a time. Dropping it frees the seat.
+/// The right to run on one worker at a time. Dropping it frees the slot.
 #[derive(Debug)]
-pub(super) struct Seat {
+pub(super) struct Slot {
     pool: Arc<Pool>,
     tenant: String,
     on_trial: bool,
 }
 
 impl Pool {
-    pub(super) fn new(seats: usize, queue: usize) -> Arc<Self> {
-        Arc::new(Self { seats: seats.max(1), queue, state: Mutex::default() })
+    pub(super) fn new(slots: usize, queue: usize) -> Arc<Self> {
+        Arc::new(Self { slots: slots.max(1), queue, state: Mutex::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a seat, or until a run with a seat includes this one.
+    /// Waits for a slot, or until a run with a slot includes this one.
     ///
     /// # Errors
     /// `Busy` when too many runs wait, in total or of this tenant; `Closed`.
@@ -141,8 +141,8 @@ impl Pool {
             if state.closed {
                 return Err(SandboxFault::Closed);
             }
-            if state.admits(tenant, self.seats) {
-                return Ok(Turn::Seat(state.take(self, tenant)));
+            if state.admits(tenant, self.slots) {
+                return Ok(Turn::Slot(state.take(self, tenant)));
             }
             let share = (self.queue / 4).max(1);
             let mine = state.waiting.get(tenant).map_or(0, VecDeque::len);
@@ -154,15 +154,15 @@ impl Pool {
         given.await.map_err(|_| SandboxFault::Closed)
     }
 
-    /// Takes waiting runs of the seat's tenant and this source, at most an equal share per seat, because the other
-    /// seats can make the rest. Takes none while the tenant is not trusted.
-    pub(super) fn join(&self, seat: &Seat, source: &[u8; 32]) -> Joined {
+    /// Takes waiting runs of the slot's tenant and this source, at most an equal share per slot, because the other
+    /// slots can make the rest. Takes none while the tenant is not trusted.
+    pub(super) fn join(&self, slot: &Slot, source: &[u8; 32]) -> Joined {
         let mut state = self.lock();
-        let Some(line) = state.waiting.get_mut(&seat.tenant).filter(|_| !seat.on_trial) else {
+        let Some(line) = state.waiting.get_mut(&slot.tenant).filter(|_| !slot.on_trial) else {
             return Joined::default();
         };
         let matching = line.iter().filter(|waiting| waiting.may_join(source)).count();
-        let room = matching.div_ceil(self.seats).min(MAX_TOGETHER - 1);
+        let room = matching.div_ceil(self.slots).min(MAX_TOGETHER - 1);
         let (mut joined, mut others) = (VecDeque::new(), VecDeque::new());
         for waiting in line.drain(..) {
             let joins = joined.len() < room && waiting.may_join(source);
@@ -170,8 +170,8 @@ impl Pool {
         }
         *line = others;
         if line.is_empty() {
-            state.waiting.remove(&seat.tenant);
-            state.turns.retain(|tenant| *tenant != seat.tenant);
+            state.waiting.remove(&slot.tenant);
+            state.turns.retain(|tenant| *tenant != slot.tenant);
         }
         state.waiting_in_all -= joined.len();
         Joined(joined)
@@ -191,7 +191,7 @@ impl Pool {
     /// Keeps a worker for the next run if it can be used again. Returns whether it was kept.
     pub(super) fn keep(&self, worker: Worker) -> bool {
         let mut state = self.lock();
-        let keeps = !state.closed && worker.is_sound() && state.idle.len() < self.seats;
+        let keeps = !state.closed && worker.is_sound() && state.idle.len() < self.slots;
         if keeps {
             state.idle.push(worker);
         }
@@ -222,15 +222,15 @@ impl Pool {
         state.waiting_in_all = 0;
     }
 
-    /// Hands free seats to waiting runs.
+    /// Hands free slots to waiting runs.
     fn give(self: &Arc<Self>) {
         loop {
-            // A seat whose receiver is gone is dropped here and locks the state again, so the lock must be free.
+            // A slot whose receiver is gone is dropped here and locks the state again, so the lock must be free.
             let _refused = {
                 let mut state = self.lock();
-                let Some((tenant, waiting)) = state.next(self.seats) else { return };
-                let seat = state.take(self, &tenant);
-                waiting.turn.send(Turn::Seat(seat)).err()
+                let Some((tenant, waiting)) = state.next(self.slots) else { return };
+                let slot = state.take(self, &tenant);
+                waiting.turn.send(Turn::Slot(slot)).err()
             };
         }
     }
@@ -252,16 +252,16 @@ impl Drop for Spare {
 }
 
 impl State {
-    fn admits(&self, tenant: &str, seats: usize) -> bool {
-        let room_on_trial = self.taken_on_trial < (seats / 2).max(1);
-        self.taken < seats && (self.trusted.contains(tenant) || room_on_trial)
+    fn admits(&self, tenant: &str, slots: usize) -> bool {
+        let room_on_trial = self.taken_on_trial < (slots / 2).max(1);
+        self.taken < slots && (self.trusted.contains(tenant) || room_on_trial)
     }
 
-    fn take(&mut self, pool: &Arc<Pool>, tenant: &str) -> Seat {
+    fn take(&mut self, pool: &Arc<Pool>, tenant: &str) -> Slot {
         let on_trial = !self.trusted.contains(tenant);
         self.taken += 1;
         self.taken_on_trial += usize::from(on_trial);
-        Seat { pool: Arc::clone(pool), tenant: tenant.to_owned(), on_trial }
+        Slot { pool: Arc::clone(pool), tenant: tenant.to_owned(), on_trial }
     }
 
     fn enqueue(&mut self, tenant: &str, offer: Option<Offer>) -> oneshot::Receiver<Turn> {
@@ -276,8 +276,8 @@ impl State {
     }
 
     /// Removes and returns the first waiting run of the next tenant that may run now.
-    fn next(&mut self, seats: usize) -> Option<(String, Waiting)> {
-        let at = self.turns.iter().position(|tenant| self.admits(tenant, seats))?;
+    fn next(&mut self, slots: usize) -> Option<(String, Waiting)> {
+        let at = self.turns.iter().position(|tenant| self.admits(tenant, slots))?;
         let tenant = self.turns.remove(at)?;
         let line = self.waiting.get_mut(&tenant)?;
         let waiting = line.pop_front()?;
@@ -291,7 +291,7 @@ impl State {
     }
 }
 
-impl Seat {
+impl Slot {
     /// Records whether the tenant's run ended in time and left its worker usable.
     pub(super) fn judge(&self, well: bool) {
         let mut state = self.pool.lock();
@@ -306,7 +306,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Slot {
     fn drop(&mut self) {
         {
             let mut state = self.pool.lock();

@@ -10,7 +10,7 @@ use super::{
     deliveries::Finished,
     due::{Noted, Reading, Stamp},
     inbox::{Accept, Accepted},
-    sending::{Begun, Settled, at_once::Permits},
+    sending::{Begun, Settled, immediate_send::Permits},
     writer::Command,
 };
 

@@ -1,9 +1,9 @@
 //! Statements of the outbox's worker: open items, begun tries and their outcomes.
 
-pub(super) mod at_once;
+pub(super) mod immediate_send;
 mod settle;
 
-pub use at_once::{Permit, SendAtOnce};
+pub use immediate_send::{Permit, SendAtOnce};
 pub use settle::{ItemState, Settled};
 pub(super) use settle::{
     gained, leading_outcomes, settle_items, settle_messages, settle_windows, settled_messages, windows,
@@ -17,11 +17,11 @@ use std::{
 use hub_macros::FromRow;
 
 use super::{
+    batched_delete::{self, DeletedBatch, batch_end},
     conn::{Conn, dialects, sql},
     due::LONGEST_WAIT,
     leases::Lease,
     outbox::NewOutbound,
-    pieces::{self, Piece, piece_end},
     rows::row,
 };
 use crate::{
@@ -175,13 +175,14 @@ impl Sending<'_> {
         after: &str,
         before: Timestamp,
         limit: u32,
-    ) -> Result<Piece> {
+    ) -> Result<DeletedBatch> {
         let bound = MessageId::first_at(before).to_string();
-        let Some(last) = pieces::end(&mut self.0, DELETE_MESSAGES[0], after, &bound, limit).await? else {
-            return Ok(Piece::default());
+        let Some(last) = batched_delete::end(&mut self.0, DELETE_MESSAGES[0], after, &bound, limit).await?
+        else {
+            return Ok(DeletedBatch::default());
         };
         let deleted = sql!(self.0, execute: DELETE_MESSAGES[1], DELETE_MESSAGES[2]; after, &last, before)?;
-        Ok(Piece { deleted, last: Some(last) })
+        Ok(DeletedBatch { deleted, last: Some(last) })
     }
 }
 
@@ -286,7 +287,7 @@ macro_rules! old_messages {
 /// The statements of [`Sending::delete_messages_before`]; the deletion on SQLite and on PostgreSQL, where it waits for
 /// no other node.
 pub(super) const DELETE_MESSAGES: [&str; 3] = [
-    piece_end!("messages"),
+    batch_end!("messages"),
     concat!("DELETE FROM messages WHERE id IN (", old_messages!(), ")"),
     concat!(
         "DELETE FROM messages WHERE id IN (",

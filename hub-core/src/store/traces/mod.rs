@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::{
+    batched_delete::{self, DeletedBatch, batch_end},
     conn::{Conn, sql},
-    pieces::{self, Piece, piece_end},
     rows::{self, row},
 };
 use crate::{
@@ -147,7 +147,7 @@ mod search;
 
 /// The statements of [`Traces::delete_before`].
 pub(super) const DELETE_BEFORE: [&str; 2] = [
-    piece_end!("traces"),
+    batch_end!("traces"),
     "DELETE FROM traces WHERE id > $1 AND id <= $2 AND started_at < $3 AND status <> 'pending'",
 ];
 
@@ -228,13 +228,19 @@ impl Traces<'_> {
     }
 
     /// Visits up to `limit` traces after the id `after`, and deletes those that began before `before` and have ended.
-    pub async fn delete_before(&mut self, after: &str, before: Timestamp, limit: u32) -> Result<Piece> {
+    pub async fn delete_before(
+        &mut self,
+        after: &str,
+        before: Timestamp,
+        limit: u32,
+    ) -> Result<DeletedBatch> {
         let bound = TraceId::first_at(before).to_string();
-        let Some(last) = pieces::end(&mut self.0, DELETE_BEFORE[0], after, &bound, limit).await? else {
-            return Ok(Piece::default());
+        let Some(last) = batched_delete::end(&mut self.0, DELETE_BEFORE[0], after, &bound, limit).await?
+        else {
+            return Ok(DeletedBatch::default());
         };
         let deleted = sql!(self.0, execute: DELETE_BEFORE[1]; after, &last, before)?;
-        Ok(Piece { deleted, last: Some(last) })
+        Ok(DeletedBatch { deleted, last: Some(last) })
     }
 }
 

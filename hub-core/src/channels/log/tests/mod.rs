@@ -53,17 +53,17 @@ impl Stage {
 
     async fn listen(&self, since: Option<i64>) -> Listener {
         let start = since.map_or(Start::Acknowledged, Start::After);
-        self.hub().channels().listen(&self.client().await, Audience::Socket, start).await.unwrap()
+        self.hub().channels().listen(&self.client().await, ListenerKind::Socket, start).await.unwrap()
     }
 
     /// A client that names no start.
     async fn listen_live(&self) -> Listener {
         let client = self.client().await;
-        self.hub().channels().listen(&client, Audience::Socket, Start::default()).await.unwrap()
+        self.hub().channels().listen(&client, ListenerKind::Socket, Start::default()).await.unwrap()
     }
 
     async fn try_listen(&self) -> Result<Listener> {
-        self.hub().channels().listen(&self.client().await, Audience::Socket, Start::Acknowledged).await
+        self.hub().channels().listen(&self.client().await, ListenerKind::Socket, Start::Acknowledged).await
     }
 
     /// People write this many messages; returns when the log holds them.
@@ -131,9 +131,9 @@ async fn a_client_gets_what_came_before_and_what_comes_without_gap_or_repeat() {
     let mut beyond = stage.listen(Some(100)).await;
     assert_eq!((beyond.position(), drain(&mut beyond, PAGE).await.len()), (6, 0));
     let refused =
-        stage.hub().channels().listen(&stage.client().await, Audience::Socket, Start::After(-1)).await;
+        stage.hub().channels().listen(&stage.client().await, ListenerKind::Socket, Start::After(-1)).await;
     assert_eq!(refused.unwrap_err().details()[0].field, "since");
-    let foreign = stage.hub().channels().listen(&stage.ada, Audience::Socket, Start::Unspecified).await;
+    let foreign = stage.hub().channels().listen(&stage.ada, ListenerKind::Socket, Start::Unspecified).await;
     assert_eq!(foreign.unwrap_err().code(), ErrorCode::Forbidden);
 }
 
@@ -184,8 +184,8 @@ async fn clients_go_on_after_what_was_acknowledged() {
     for bad in [-1, 6, i64::MAX] {
         assert_eq!(first.acknowledge(bad).await.unwrap_err().details()[0].field, "seq");
     }
-    let live = stage.hub().context().node.live.clone();
-    stage.settle(|| live.acks().is_empty()).await;
+    let listeners = stage.hub().context().node.channel_listeners.clone();
+    stage.settle(|| listeners.acks().is_empty()).await;
     drop(first);
     let mut stage = stage;
     stage.hub.kill().await;
@@ -243,8 +243,8 @@ async fn a_gap_names_the_first_entry_that_is_kept() {
 async fn a_client_ends_with_its_key_its_channel_or_its_sink() {
     let stage = Stage::new().await;
     let (channels, bot, channel) = (stage.hub().channels(), stage.bot.id, stage.channel);
-    let live = stage.hub().context().node.live.clone();
-    assert_eq!(live.count(), (0, 0));
+    let listeners = stage.hub().context().node.channel_listeners.clone();
+    assert_eq!(listeners.count(), (0, 0));
     let news = async |listener: &mut Listener| {
         loop {
             if let Some(news) = listener.news() {
@@ -280,11 +280,11 @@ async fn a_client_ends_with_its_key_its_channel_or_its_sink() {
     assert_eq!(news(&mut listener).await, News::Ended(Ended::Revoked));
     drop(listener);
     let client = channels.authenticate_key(new.api_key.expose()).await.unwrap();
-    let mut listener = channels.listen(&client, Audience::Socket, Start::Unspecified).await.unwrap();
+    let mut listener = channels.listen(&client, ListenerKind::Socket, Start::Unspecified).await.unwrap();
     channels.delete(&stage.ada, bot, channel).await.unwrap();
     assert_eq!(news(&mut listener).await, News::Ended(Ended::Revoked));
     drop(listener);
-    assert_eq!(live.count(), (0, 0), "every place was given back");
+    assert_eq!(listeners.count(), (0, 0), "every place was given back");
 }
 
 #[tokio::test]
@@ -299,10 +299,10 @@ async fn places_are_counted_per_channel_user_and_node() {
     places.push(stage.listen(None).await);
     let client = stage.client().await;
     let channels = stage.hub().channels();
-    let poll = || channels.listen(&client, Audience::Poll, Start::Unspecified);
+    let poll = || channels.listen(&client, ListenerKind::Poll, Start::Unspecified);
     let _polls = (poll().await.unwrap(), poll().await.unwrap());
     assert_eq!(poll().await.unwrap_err().code(), ErrorCode::RateLimited);
-    assert_eq!(stage.hub().context().node.live.count(), (5, 2));
+    assert_eq!(stage.hub().context().node.channel_listeners.count(), (5, 2));
 }
 
 #[tokio::test]
@@ -316,7 +316,7 @@ async fn the_owner_sees_the_sockets_of_a_channel_and_closes_one() {
     let key = stage.client().await;
     let mut first = channels.connect(&key, Start::After(1), described).await.unwrap();
     let second = stage.listen(Some(3)).await;
-    let _poll = channels.listen(&key, Audience::Poll, Start::Unspecified).await.unwrap();
+    let _poll = channels.listen(&key, ListenerKind::Poll, Start::Unspecified).await.unwrap();
     let found = clients().await;
     assert_eq!(found.len(), 2, "a poll is not listed: {found:?}");
     let seen = &found[0];

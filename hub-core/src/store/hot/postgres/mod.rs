@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use sqlx::PgConnection;
 
-use self::known::Known;
+use self::existing_rows::ExistingRows;
 use super::{Hot, Written};
 use crate::{
     error::{Error, ErrorCode, Result},
@@ -23,8 +23,8 @@ use crate::{
     },
 };
 
-mod known;
-mod more;
+mod existing_rows;
+mod follow_up;
 mod statement;
 
 /// Times that the statement is sent, each but the first after the database was asked.
@@ -68,7 +68,7 @@ impl<'h> Round<'h> {
 /// # Errors
 /// Nothing is stored: the database does not answer, or refuses a command.
 pub(in crate::store) async fn commit(conn: &mut PgConnection, hot: &Hot, now: Reading) -> Result<Written> {
-    let (mut known, mut failure) = (Known::default(), None);
+    let (mut known, mut failure) = (ExistingRows::default(), None);
     for _ in 0..MOST_TRIES {
         match transaction(conn, hot, now, &known).await {
             Ok(Some(written)) => return Ok(written),
@@ -76,7 +76,7 @@ pub(in crate::store) async fn commit(conn: &mut PgConnection, hot: &Hot, now: Re
             Err(error) if is_constraint(&error) && !hot.accepts.is_empty() => failure = Some(error),
             Err(error) => return Err(error),
         }
-        known = Known::ask(conn, &hot.accepts).await?;
+        known = ExistingRows::ask(conn, &hot.accepts).await?;
     }
     Err(failure.unwrap_or_else(|| Error::new(ErrorCode::Unavailable, "the leases change all the time")))
 }
@@ -86,12 +86,13 @@ async fn transaction(
     conn: &mut PgConnection,
     hot: &Hot,
     now: Reading,
-    known: &Known,
+    known: &ExistingRows,
 ) -> Result<Option<Written>> {
     failpoint!("commit.begin");
     let finished: Vec<&Finished> = hot.finished.iter().map(|one| &**one).collect();
     let (_, sends) = sending::leading_outcomes(&hot.settled);
-    let is_one = Round::all(&finished, &sends).len() == 1 && !more::has_more(hot) && !hot.is_around_step(now);
+    let is_one =
+        Round::all(&finished, &sends).len() == 1 && !follow_up::is_needed(hot) && !hot.is_around_step(now);
     if is_one {
         failpoint!("commit.before");
         return write(conn, hot, known).await;
@@ -110,7 +111,7 @@ async fn write_all(
     conn: &mut PgConnection,
     hot: &Hot,
     now: Reading,
-    known: &Known,
+    known: &ExistingRows,
 ) -> Result<Option<Written>> {
     let written = if hot.is_around_step(now) {
         let noted = Due(Conn::Postgres(&mut *conn)).noted().await?;
@@ -122,7 +123,7 @@ async fn write_all(
     Ok(written)
 }
 
-async fn write(conn: &mut PgConnection, hot: &Hot, known: &Known) -> Result<Option<Written>> {
+async fn write(conn: &mut PgConnection, hot: &Hot, known: &ExistingRows) -> Result<Option<Written>> {
     let judged = known.judge(&hot.accepts);
     let inserted = known.new_messages(&judged.valid);
     let finished: Vec<&Finished> = hot.finished.iter().map(|one| &**one).collect();
@@ -141,12 +142,12 @@ async fn write(conn: &mut PgConnection, hot: &Hot, known: &Known) -> Result<Opti
         stored.items.extend(more.items);
     }
     let mut conn = Conn::Postgres(conn);
-    if more::has_more(hot) {
-        more::note(&mut conn, &hot.finished, &stored.finished).await?;
+    if follow_up::is_needed(hot) {
+        follow_up::note(&mut conn, &hot.finished, &stored.finished).await?;
     }
-    let begun = more::begin(&mut conn, &hot.begun).await?;
+    let begun = follow_up::begin(&mut conn, &hot.begun).await?;
     let others: Vec<&Settled> = sends.into_iter().filter(|one| !one.is_whole()).collect();
-    stored.items.extend(more::settle(&mut conn, &others).await?);
+    stored.items.extend(follow_up::settle(&mut conn, &others).await?);
     let settled = sending::answers(&stored.items, hot.settled.iter().map(|one| one.id), leading);
     let accepted = judged.answers(&inserted, &stored.seqs);
     Ok(Some(Written { accepted, permits: stored.permits, begun, settled }))

@@ -1,5 +1,5 @@
 //! Replies that are sent as soon as they are stored: the outcome of a delivery takes the turn of the person before it is
-//! stored, so that its reply can be sent without another commit (`store::sending::at_once`).
+//! stored, so that its reply can be sent without another commit (`store::sending::immediate_send`).
 
 use std::sync::Arc;
 

@@ -16,8 +16,8 @@ use crate::{
     },
 };
 
-/// Whether there is something to do here.
-pub(super) fn has_more(hot: &Hot) -> bool {
+/// Whether a batch needs one of these statements.
+pub(super) fn is_needed(hot: &Hot) -> bool {
     !hot.begun.is_empty()
         || hot.finished.iter().any(|one| one.health.is_some() || one.usage.is_some())
         || hot.settled.iter().any(|one| !one.is_whole())

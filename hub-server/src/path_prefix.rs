@@ -10,20 +10,20 @@ use poem::{
 /// Attributes of pages that contain addresses.
 const ATTRIBUTES: [&str; 4] = ["href", "src", "action", "formaction"];
 
-pub(crate) struct Below<E> {
+pub(crate) struct PathPrefix<E> {
     inner: E,
     /// Empty, or the path without the `/` at its end.
     prefix: String,
 }
 
-impl<E> Below<E> {
+impl<E> PathPrefix<E> {
     /// The layer around the whole application.
     pub(crate) const fn new(inner: E, prefix: String) -> Self {
         Self { inner, prefix }
     }
 }
 
-impl<E: Endpoint<Output = Response>> Endpoint for Below<E> {
+impl<E: Endpoint<Output = Response>> Endpoint for PathPrefix<E> {
     type Output = Response;
 
     async fn call(&self, request: Request) -> Result<Response> {

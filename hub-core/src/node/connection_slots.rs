@@ -1,5 +1,5 @@
-//! Places for WebSockets and for event streams on this node: how many there are in all, and of one user. A client
-//! takes a place and releases it by dropping it.
+//! Slots for WebSockets and for event streams on this node, limited in total and per user. A client takes a slot and
+//! releases it by dropping it.
 
 use std::{
     collections::HashMap,
@@ -13,9 +13,9 @@ use crate::{
     id::UserId,
 };
 
-/// The places of one node; clones share them.
+/// The slots of one node; clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Places(Arc<Mutex<Taken>>);
+pub struct ConnectionSlots(Arc<Mutex<Taken>>);
 
 #[derive(Debug, Default)]
 struct Taken {
@@ -24,32 +24,38 @@ struct Taken {
     of: HashMap<UserId, usize>,
 }
 
-/// A place that is taken.
+/// A taken slot; dropping it releases it.
 #[derive(Debug)]
-pub(crate) struct Taking {
-    places: Places,
+pub(crate) struct ConnectionSlot {
+    slots: ConnectionSlots,
     user: UserId,
 }
 
-impl Places {
-    /// Returns the number of taken places.
+impl ConnectionSlots {
+    /// Returns the number of taken slots.
     pub fn taken(&self) -> usize {
         self.lock().all
     }
 
-    /// Takes a place for a user.
+    /// Takes a slot for a user.
     ///
     /// # Errors
     /// `RATE_LIMITED` when there is none.
-    pub(crate) fn take(&self, user: UserId, limits: &HubConfig) -> Result<Taking> {
+    pub(crate) fn take(&self, user: UserId, limits: &HubConfig) -> Result<ConnectionSlot> {
         self.take_one("WebSockets", user, limits.max_sockets_per_user, limits.max_sockets)
     }
 
-    /// Takes a place for a user, who may have `per_user` of `all` on this node; `what` is in the error.
+    /// Takes a slot for a user, who may have `per_user` of `all` on this node; `what` is in the error.
     ///
     /// # Errors
     /// `RATE_LIMITED` when there is none.
-    pub(crate) fn take_one(&self, what: &str, user: UserId, per_user: usize, all: usize) -> Result<Taking> {
+    pub(crate) fn take_one(
+        &self,
+        what: &str,
+        user: UserId,
+        per_user: usize,
+        all: usize,
+    ) -> Result<ConnectionSlot> {
         let mut taken = self.lock();
         if taken.of.get(&user).is_some_and(|of_user| *of_user >= per_user) {
             return Err(too_many(&format!("{what} of this user"))
@@ -60,7 +66,7 @@ impl Places {
         }
         taken.all += 1;
         *taken.of.entry(user).or_default() += 1;
-        Ok(Taking { places: self.clone(), user })
+        Ok(ConnectionSlot { slots: self.clone(), user })
     }
 
     fn lock(&self) -> MutexGuard<'_, Taken> {
@@ -68,9 +74,9 @@ impl Places {
     }
 }
 
-impl Drop for Taking {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut taken = self.places.lock();
+        let mut taken = self.slots.lock();
         taken.all -= 1;
         if let Some(count) = taken.of.get_mut(&self.user) {
             *count -= 1;
@@ -92,20 +98,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_counted_and_given_back() {
-        let (places, ada, bob) = (Places::default(), UserId::from_u128(1), UserId::from_u128(2));
+    fn slots_are_counted_and_released() {
+        let (slots, ada, bob) = (ConnectionSlots::default(), UserId::from_u128(1), UserId::from_u128(2));
         let limits = HubConfig { max_sockets: 3, max_sockets_per_user: 2, ..HubConfig::default() };
-        let first = places.take(ada, &limits).unwrap();
-        let second = places.take(ada, &limits).unwrap();
-        let refused = places.take(ada, &limits).unwrap_err();
+        let first = slots.take(ada, &limits).unwrap();
+        let second = slots.take(ada, &limits).unwrap();
+        let refused = slots.take(ada, &limits).unwrap_err();
         assert_eq!((refused.code(), refused.retry_after().is_some()), (ErrorCode::RateLimited, true));
-        let third = places.take(bob, &limits).unwrap();
-        assert!(places.take(bob, &limits).is_err(), "the node is full");
+        let third = slots.take(bob, &limits).unwrap();
+        assert!(slots.take(bob, &limits).is_err(), "the node is full");
         drop(first);
-        assert_eq!(places.taken(), 2);
-        let fourth = places.take(bob, &limits).unwrap();
+        assert_eq!(slots.taken(), 2);
+        let fourth = slots.take(bob, &limits).unwrap();
         drop((second, third, fourth));
-        assert_eq!(places.taken(), 0);
-        assert!(places.lock().of.is_empty(), "nothing is kept of users without sockets");
+        assert_eq!(slots.taken(), 0);
+        assert!(slots.lock().of.is_empty(), "nothing is kept of users without sockets");
     }
 }

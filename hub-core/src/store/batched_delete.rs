@@ -1,23 +1,23 @@
-//! Deletion by age, in pieces of bounded size.
+//! Deletion by age, in batches of bounded size.
 //!
 //! Ids begin with the time, so rows are visited in the order of their ids, from the oldest to the first that is young
-//! enough: nothing old costs nothing. A piece is bounded by the rows that it visits, also when most of them have to
+//! enough: nothing old costs nothing. A batch is bounded by the rows that it visits, also when most of them have to
 //! stay.
 
 use super::conn::{Conn, sql};
 use crate::{error::Result, time::Timestamp};
 
-/// Result of one piece of a deletion.
+/// Result of one batch of a deletion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Piece {
+pub struct DeletedBatch {
     /// Rows that were deleted.
     pub deleted: u64,
-    /// The last row that was visited: the next piece starts after it. `None` when no old row is left.
+    /// The last row that was visited: the next batch starts after it. `None` when no old row is left.
     pub last: Option<String>,
 }
 
-/// The statement that finds the end of a piece: the last of `$3` ids after `$1` and before `$2`.
-macro_rules! piece_end {
+/// The statement that finds the end of a batch: the last of `$3` ids after `$1` and before `$2`.
+macro_rules! batch_end {
     ($table:literal) => {
         concat!(
             "SELECT MAX(id) FROM (SELECT id FROM ",
@@ -26,7 +26,7 @@ macro_rules! piece_end {
         )
     };
 }
-pub(super) use piece_end;
+pub(super) use batch_end;
 
 /// The statement that deletes up to `$2` rows whose time is before `$1`.
 macro_rules! delete_old {
@@ -58,7 +58,7 @@ pub(super) async fn delete_before(
     sql!(*conn, execute: sql; before, i64::from(limit))
 }
 
-/// Runs a statement of [`piece_end`].
+/// Runs a statement of [`batch_end`].
 pub(super) async fn end(
     conn: &mut Conn<'_>,
     sql: &'static str,

@@ -15,17 +15,17 @@ use crate::{
     id::{BotId, ChannelId},
     node::{
         LogEntry,
-        connected::Connected,
+        connected_client::ConnectedClient,
+        connection_slots::{ConnectionSlot, ConnectionSlots, too_many},
         feed::Feed,
-        places::{Places, Taking, too_many},
-        reader::Reader,
+        log_reader::LogReader,
     },
     store::log::{Ack, Listening},
 };
 
-/// Connection of a client.
+/// How a client listens to a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Audience {
+pub enum ListenerKind {
     /// A WebSocket, until it is closed.
     Socket,
     /// One long poll.
@@ -36,7 +36,7 @@ pub enum Audience {
 
 /// The clients of all channels on this node.
 #[derive(Clone, Default)]
-pub struct Live(Arc<Shared>);
+pub struct ChannelListeners(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -47,9 +47,9 @@ struct Shared {
     stale: Mutex<HashSet<ChannelId>>,
     /// Sockets on other nodes, as far as is known.
     elsewhere: RwLock<HashMap<ChannelId, u32>>,
-    /// Wakes the task that waits in [`Live::work`].
+    /// Wakes the task that waits in [`ChannelListeners::work`].
     work: Notify,
-    reader: OnceLock<Arc<Reader>>,
+    reader: OnceLock<Arc<LogReader>>,
 }
 
 #[derive(Default)]
@@ -63,18 +63,21 @@ struct Open {
 
 struct Listened {
     feed: Arc<Feed>,
-    sockets: Vec<Arc<Connected>>,
+    sockets: Vec<Arc<ConnectedClient>>,
     polls: usize,
 }
 
-impl fmt::Debug for Live {
+impl fmt::Debug for ChannelListeners {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let open = self.open();
-        f.debug_struct("Live").field("sockets", &open.sockets).field("polls", &open.polls).finish()
+        f.debug_struct("ChannelListeners")
+            .field("sockets", &open.sockets)
+            .field("polls", &open.polls)
+            .finish()
     }
 }
 
-impl Live {
+impl ChannelListeners {
     /// No listeners.
     pub fn new() -> Self {
         Self::default()
@@ -99,7 +102,7 @@ impl Live {
     }
 
     /// The newest number of a channel with clients here, and its sockets, oldest first.
-    pub(crate) fn connected(&self, channel: ChannelId) -> (i64, Vec<Arc<Connected>>) {
+    pub(crate) fn connected(&self, channel: ChannelId) -> (i64, Vec<Arc<ConnectedClient>>) {
         let open = self.open();
         let listened = open.feeds.get(&channel);
         listened.map_or_else(Default::default, |one| (one.feed.head.borrow().seq, one.sockets.clone()))
@@ -132,7 +135,7 @@ impl Live {
         self.0.elsewhere.read().unwrap_or_else(PoisonError::into_inner).contains_key(&channel)
     }
 
-    /// As [`Live::refresh`], for all channels of a bot.
+    /// As [`ChannelListeners::refresh`], for all channels of a bot.
     pub(crate) fn refresh_bot(&self, bot: BotId) {
         let channels = self.channels(|feed| feed.bot_id == bot);
         if !channels.is_empty() {
@@ -171,7 +174,7 @@ impl Live {
         lock(&self.0.acks).get(&channel).copied()
     }
 
-    /// Copies the acknowledgements to store; [`Live::stored`] removes them.
+    /// Copies the acknowledgements to store; [`ChannelListeners::stored`] removes them.
     pub(crate) fn acks(&self) -> Vec<Ack> {
         lock(&self.0.acks).iter().map(|(&channel, &seq)| Ack { channel, seq }).collect()
     }
@@ -218,7 +221,7 @@ impl Live {
     }
 
     /// The reader of all clients, created for the first of them.
-    pub(crate) fn reader(&self, create: impl FnOnce() -> Reader) -> Arc<Reader> {
+    pub(crate) fn reader(&self, create: impl FnOnce() -> LogReader) -> Arc<LogReader> {
         Arc::clone(self.0.reader.get_or_init(|| Arc::new(create())))
     }
 
@@ -236,17 +239,17 @@ impl Live {
         lock(&self.0.open)
     }
 
-    /// Takes a place at a channel.
+    /// Takes a slot at a channel.
     ///
     /// # Errors
     /// `RATE_LIMITED` when there is none.
     pub(crate) fn enter(
         &self,
         client: &ChannelActor,
-        socket: Option<Arc<Connected>>,
-        places: &Places,
+        socket: Option<Arc<ConnectedClient>>,
+        slots: &ConnectionSlots,
         limits: &HubConfig,
-    ) -> Result<(Arc<Feed>, Place)> {
+    ) -> Result<(Arc<Feed>, ListenerSlot)> {
         let mut open = self.open();
         let listened = open.feeds.get(&client.channel_id);
         let (sockets, polls) = listened.map_or((0, 0), |listened| (listened.sockets.len(), listened.polls));
@@ -262,7 +265,7 @@ impl Live {
         if !full.is_empty() {
             return Err(too_many(full));
         }
-        let taking = socket.as_ref().map(|_| places.take(client.owner_id, limits)).transpose()?;
+        let connection_slot = socket.as_ref().map(|_| slots.take(client.owner_id, limits)).transpose()?;
         let is_new = listened.is_none();
         let listened = open.feeds.entry(client.channel_id).or_insert_with(|| Listened {
             feed: Arc::new(Feed::new(client.channel_id, client.bot_id)),
@@ -281,23 +284,31 @@ impl Live {
             open.unannounced.insert(client.channel_id);
             self.0.work.notify_one();
         }
-        Ok((feed, Place { live: self.clone(), channel_id: client.channel_id, socket, _taking: taking }))
+        Ok((
+            feed,
+            ListenerSlot {
+                listeners: self.clone(),
+                channel_id: client.channel_id,
+                socket,
+                _connection_slot: connection_slot,
+            },
+        ))
     }
 }
 
-/// A client's place; given back when it is dropped.
+/// The slot of a client, which is released when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    live: Live,
+pub(crate) struct ListenerSlot {
+    listeners: ChannelListeners,
     channel_id: ChannelId,
     /// `None` for a poll.
-    socket: Option<Arc<Connected>>,
-    _taking: Option<Taking>,
+    socket: Option<Arc<ConnectedClient>>,
+    _connection_slot: Option<ConnectionSlot>,
 }
 
-impl Drop for Place {
+impl Drop for ListenerSlot {
     fn drop(&mut self) {
-        let mut open = self.live.open();
+        let mut open = self.listeners.open();
         let open = &mut *open;
         let Some(listened) = open.feeds.get_mut(&self.channel_id) else { return };
         if let Some(connected) = &self.socket {

@@ -17,7 +17,7 @@ use crate::client;
 
 /// The connections of one server.
 #[derive(Debug)]
-pub(super) struct Gate {
+pub(super) struct ConnectionCount {
     open: Mutex<Open>,
 }
 
@@ -28,14 +28,14 @@ struct Open {
     per_network: HashMap<IpAddr, usize>,
 }
 
-/// One connection's place; given back when it is dropped.
+/// The slot of one connection, which is released when it is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    gate: Arc<Gate>,
+pub(super) struct ConnectionSlot {
+    connections: Arc<ConnectionCount>,
     network: IpAddr,
 }
 
-impl Gate {
+impl ConnectionCount {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self { open: Mutex::default() })
     }
@@ -44,7 +44,11 @@ impl Gate {
         self.open().all
     }
 
-    pub(super) fn enter(self: &Arc<Self>, peer: IpAddr, limits: &ServeLimits) -> Result<Place, Turned> {
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        peer: IpAddr,
+        limits: &ServeLimits,
+    ) -> Result<ConnectionSlot, Turned> {
         let peer = peer.to_canonical();
         let network = client::network(peer);
         let capped = !limits.uncapped.iter().any(|range| range.contains(&peer));
@@ -58,7 +62,7 @@ impl Gate {
         }
         open.per_network.insert(network, count + 1);
         open.all += 1;
-        Ok(Place { gate: Arc::clone(self), network })
+        Ok(ConnectionSlot { connections: Arc::clone(self), network })
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
@@ -66,9 +70,9 @@ impl Gate {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut open = self.gate.open();
+        let mut open = self.connections.open();
         open.all -= 1;
         if let Some(count) = open.per_network.get_mut(&self.network) {
             *count -= 1;
@@ -129,19 +133,23 @@ mod tests {
             uncapped: vec!["10.0.0.0/8".parse().unwrap()],
             ..ServeLimits::default()
         };
-        let gate = Gate::new();
-        let enter = |peer: &str| gate.enter(peer.parse().unwrap(), &limits);
+        let connections = ConnectionCount::new();
+        let enter = |peer: &str| connections.enter(peer.parse().unwrap(), &limits);
         let first = enter("2001:db8:1:2::1").unwrap();
         let second = enter("2001:db8:1:2:ffff::1").unwrap();
         assert_eq!(enter("2001:db8:1:2::3").unwrap_err(), Turned::Network);
         let proxy = [enter("10.0.0.1").unwrap(), enter("::ffff:10.0.0.1").unwrap()];
         assert_eq!(enter("10.0.0.1").unwrap_err(), Turned::Total);
-        assert_eq!(gate.count(), 4);
+        assert_eq!(connections.count(), 4);
         drop(first);
         let again = enter("2001:db8:1:2::3").unwrap();
         drop(again);
         drop(second);
         drop(proxy);
-        assert_eq!((gate.count(), gate.open().per_network.len()), (0, 0), "nothing is kept of who left");
+        assert_eq!(
+            (connections.count(), connections.open().per_network.len()),
+            (0, 0),
+            "nothing is kept of who left"
+        );
     }
 }

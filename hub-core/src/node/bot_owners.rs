@@ -16,9 +16,9 @@ const MAX_REMEMBERED: usize = 10_000;
 
 /// The owners of bots. A bot never changes its owner.
 #[derive(Debug, Clone, Default)]
-pub struct Owners(Arc<Mutex<HashMap<BotId, Option<UserId>>>>);
+pub struct BotOwners(Arc<Mutex<HashMap<BotId, Option<UserId>>>>);
 
-impl Owners {
+impl BotOwners {
     /// Returns the owners of these bots; bots that do not exist are left out.
     pub(crate) async fn of(&self, store: &Store, bots: BTreeSet<BotId>) -> Result<HashMap<BotId, UserId>> {
         let (mut found, mut unknown) = (HashMap::new(), Vec::new());

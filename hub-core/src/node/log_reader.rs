@@ -12,8 +12,8 @@ use crate::{
         views::{self, Views, has_media},
     },
     node::{
-        entry::LogEntry,
         feed::{Feed, MAX_RECENT},
+        log_entry::LogEntry,
     },
     secret::Sealer,
     store::{Read, Store, log::LogRow},
@@ -28,12 +28,12 @@ const READS: usize = 3;
 
 /// Reads logs for all clients of this node.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct LogReader {
     store: Store,
     sealer: Sealer,
     media: MediaStore,
     limits: MediaLimits,
-    places: Semaphore,
+    permits: Semaphore,
 }
 
 /// Entries that follow a position.
@@ -43,9 +43,9 @@ pub(crate) struct Page {
     pub at_the_end: bool,
 }
 
-impl Reader {
+impl LogReader {
     pub(crate) fn new(store: Store, sealer: Sealer, media: MediaStore, limits: MediaLimits) -> Self {
-        Self { store, sealer, media, limits, places: Semaphore::new(READS) }
+        Self { store, sealer, media, limits, permits: Semaphore::new(READS) }
     }
 
     /// Reads the entries after `position` in a log whose newest number is `newest`.
@@ -70,7 +70,7 @@ impl Reader {
     }
 
     async fn load(&self, feed: &Feed, position: i64, limit: usize) -> Result<Vec<Arc<LogEntry>>> {
-        let _place = self.places.acquire().await.map_err(Error::internal)?;
+        let _permit = self.permits.acquire().await.map_err(Error::internal)?;
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
         let mut read = self.store.read().await?;
         let rows = read.log().after(feed.channel_id, position, limit, PAGE_CHARS).await?;

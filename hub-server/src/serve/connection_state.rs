@@ -25,7 +25,7 @@ pub(super) enum Passed {
 
 /// Shared by both ends.
 #[derive(Debug, Default)]
-pub(super) struct Talk {
+pub(super) struct ConnectionState {
     /// Passed heads, in the order of the requests. At most two: hyper reads one head ahead, and only to detect a
     /// disconnect.
     passed: Mutex<VecDeque<Passed>>,
@@ -37,7 +37,7 @@ pub(super) struct Talk {
     waiting: AtomicWaker,
 }
 
-impl Talk {
+impl ConnectionState {
     /// The wire passes a head on.
     pub(super) fn pass(&self, head: Passed) {
         self.passed.lock().unwrap_or_else(PoisonError::into_inner).push_back(head);
@@ -69,7 +69,7 @@ impl Talk {
 
 /// Marks a response as in progress until dropped.
 #[derive(Debug)]
-pub(super) struct Busy(Arc<Talk>);
+pub(super) struct Busy(Arc<ConnectionState>);
 
 impl Drop for Busy {
     fn drop(&mut self) {

@@ -13,21 +13,21 @@ const MAX_REMEMBERED: usize = 256;
 
 /// Connections that only show typing. They cache the network's tickets, one per person.
 #[derive(Clone, Default)]
-pub struct Typists(Arc<Mutex<HashMap<BotId, Typist>>>);
+pub struct TypingConnections(Arc<Mutex<HashMap<BotId, TypingConnection>>>);
 
-struct Typist {
+struct TypingConnection {
     credentials_rev: i64,
     connection: Arc<dyn Connection>,
 }
 
-impl fmt::Debug for Typists {
+impl fmt::Debug for TypingConnections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).len();
-        f.debug_tuple("Typists").field(&known).finish()
+        f.debug_tuple("TypingConnections").field(&known).finish()
     }
 }
 
-impl Typists {
+impl TypingConnections {
     pub(crate) fn find(
         &self,
         bot: BotId,
@@ -42,7 +42,7 @@ impl Typists {
         if known.len() >= MAX_REMEMBERED {
             known.clear();
         }
-        known.insert(bot, Typist { credentials_rev, connection: Arc::clone(&connection) });
+        known.insert(bot, TypingConnection { credentials_rev, connection: Arc::clone(&connection) });
         Ok(connection)
     }
 }

@@ -16,12 +16,12 @@ use crate::{
 
 /// What is known of the leases and the messages of batches; nothing at first.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct ExistingRows {
     current: Option<Current>,
     repeats: HashSet<MessageId>,
 }
 
-impl Known {
+impl ExistingRows {
     /// Asks the database.
     pub(super) async fn ask(conn: &mut PgConnection, batches: &[Arc<Accept>]) -> Result<Self> {
         let mut conn = Conn::Postgres(conn);

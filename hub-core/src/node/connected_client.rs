@@ -8,7 +8,7 @@ use crate::{id::SocketId, model::session::ClientInfo, time::Timestamp};
 
 /// A client that is connected to a channel over a WebSocket.
 #[derive(Debug)]
-pub(crate) struct Connected {
+pub(crate) struct ConnectedClient {
     pub id: SocketId,
     pub client: ClientInfo,
     pub since: Timestamp,
@@ -20,7 +20,7 @@ pub(crate) struct Connected {
     pub closed: CancellationToken,
 }
 
-impl Connected {
+impl ConnectedClient {
     pub fn new(id: SocketId, client: ClientInfo, since: Timestamp) -> Self {
         let (sent, acknowledged) = (AtomicI64::new(0), AtomicI64::new(-1));
         Self { id, client, since, sent, acknowledged, closed: CancellationToken::new() }

@@ -11,8 +11,8 @@ use crate::{
     config::HubConfig,
     error::Result,
     id::{AppId, BotId, InstallationId, SocketId, UserId},
-    model::app::Seat,
-    node::places::{Places, Taking, too_many},
+    model::app::SocketScope,
+    node::connection_slots::{ConnectionSlot, ConnectionSlots, too_many},
     secret::{KeyMark, TokenHash},
     store::app_sockets::{OpenSocket, PulseRow},
     time::Timestamp,
@@ -20,18 +20,18 @@ use crate::{
 
 /// The sockets of apps on this node; clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Seats(Arc<Shared>);
+pub struct AppSockets(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    open: Mutex<HashMap<Seat, Open>>,
+    open: Mutex<HashMap<SocketScope, Open>>,
     /// A first socket was opened: its app is loaded and other nodes are notified.
     work: Notify,
 }
 
 #[derive(Debug)]
 struct Open {
-    seat: Arc<watch::Sender<Pulse>>,
+    pulse: Arc<watch::Sender<Pulse>>,
     sockets: Vec<OpenSocket>,
 }
 
@@ -40,12 +40,12 @@ struct Open {
 pub(crate) struct Pulse {
     /// Grows whenever there may be events to read.
     pub news: u64,
-    pub state: Arc<SeatState>,
+    pub state: Arc<AppSocketState>,
 }
 
 /// State of an app, as needed by its sockets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SeatState {
+pub struct AppSocketState {
     /// The app's name.
     pub name: String,
     /// Its short name.
@@ -58,21 +58,21 @@ pub struct SeatState {
     pub(crate) keys: Vec<KeyMark>,
 }
 
-impl SeatState {
-    fn of(seat: Seat, row: &PulseRow, now: Timestamp) -> Self {
-        let keys = match seat {
-            Seat::Installation(_) => {
+impl AppSocketState {
+    fn of(scope: SocketScope, row: &PulseRow, now: Timestamp) -> Self {
+        let keys = match scope {
+            SocketScope::Installation(_) => {
                 let old = row.old_until.filter(|until| now < *until);
                 let old = old.and(row.old_credential.as_deref());
                 [Some(row.credential.as_str()), old].into_iter().flatten().map(KeyMark::of).collect()
             }
-            Seat::App(_) => vec![secret_mark(&row.credential)],
+            SocketScope::App(_) => vec![secret_mark(&row.credential)],
         };
         Self { name: row.name.clone(), slug: row.slug.clone(), bot_id: row.bot_id, open: row.open, keys }
     }
 }
 
-impl Seats {
+impl AppSockets {
     /// Sockets of apps on this node.
     pub fn count(&self) -> usize {
         self.open().values().map(|open| open.sockets.len()).sum()
@@ -92,30 +92,30 @@ impl Seats {
     }
 
     /// Returns the installations and apps with open sockets.
-    pub(crate) fn seats(&self) -> (Vec<InstallationId>, Vec<AppId>) {
+    pub(crate) fn scopes(&self) -> (Vec<InstallationId>, Vec<AppId>) {
         let (mut installations, mut apps) = (Vec::new(), Vec::new());
-        for seat in self.open().keys() {
-            match seat {
-                Seat::Installation(id) => installations.push(*id),
-                Seat::App(id) => apps.push(*id),
+        for scope in self.open().keys() {
+            match scope {
+                SocketScope::Installation(id) => installations.push(*id),
+                SocketScope::App(id) => apps.push(*id),
             }
         }
         (installations, apps)
     }
 
     /// Notifies the sockets that there may be new events.
-    pub(crate) fn notify(&self, seat: Seat) {
-        if let Some(open) = self.open().get(&seat) {
-            open.seat.send_modify(|pulse| pulse.news += 1);
+    pub(crate) fn notify(&self, scope: SocketScope) {
+        if let Some(open) = self.open().get(&scope) {
+            open.pulse.send_modify(|pulse| pulse.news += 1);
         }
     }
 
     /// Updates the state from the store; `None` when it does not have this app.
-    pub(crate) fn look(&self, seat: Seat, row: Option<&PulseRow>, now: Timestamp) {
-        let state = row.map(|row| SeatState::of(seat, row, now)).unwrap_or_default();
+    pub(crate) fn look(&self, scope: SocketScope, row: Option<&PulseRow>, now: Timestamp) {
+        let state = row.map(|row| AppSocketState::of(scope, row, now)).unwrap_or_default();
         let has_due = row.is_some_and(|row| row.has_due);
-        if let Some(open) = self.open().get(&seat) {
-            open.seat.send_if_modified(|pulse| {
+        if let Some(open) = self.open().get(&scope) {
+            open.pulse.send_if_modified(|pulse| {
                 let is_new = *pulse.state != state;
                 if is_new {
                     pulse.state = Arc::new(state);
@@ -126,61 +126,67 @@ impl Seats {
         }
     }
 
-    /// Takes a place for a socket.
+    /// Takes a slot for a socket.
     ///
     /// # Errors
     /// `RATE_LIMITED` when there is none.
     pub(crate) fn enter(
         &self,
-        seat: Seat,
+        scope: SocketScope,
         socket: OpenSocket,
-        (places, user): (&Places, UserId),
+        (slots, user): (&ConnectionSlots, UserId),
         limits: &HubConfig,
-    ) -> Result<(watch::Receiver<Pulse>, Place)> {
+    ) -> Result<(watch::Receiver<Pulse>, SocketSlot)> {
         let mut all = self.open();
-        if all.get(&seat).is_some_and(|open| open.sockets.len() >= MAX_PER_SEAT) {
+        if all.get(&scope).is_some_and(|open| open.sockets.len() >= MAX_SOCKETS_PER_SCOPE) {
             return Err(too_many("WebSockets of this app"));
         }
-        let taking = places.take(user, limits)?;
-        let open =
-            all.entry(seat).or_insert_with(|| Open { seat: Arc::default(), sockets: Vec::with_capacity(1) });
+        let connection_slot = slots.take(user, limits)?;
+        let open = all
+            .entry(scope)
+            .or_insert_with(|| Open { pulse: Arc::default(), sockets: Vec::with_capacity(1) });
         open.sockets.push(socket);
         self.0.work.notify_one();
-        let place = Place { seats: self.clone(), seat, socket: socket.id, _taking: taking };
-        Ok((open.seat.subscribe(), place))
+        let slot = SocketSlot {
+            app_sockets: self.clone(),
+            scope,
+            socket: socket.id,
+            _connection_slot: connection_slot,
+        };
+        Ok((open.pulse.subscribe(), slot))
     }
 
-    fn open(&self) -> MutexGuard<'_, HashMap<Seat, Open>> {
+    fn open(&self) -> MutexGuard<'_, HashMap<SocketScope, Open>> {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A socket's place; given back when it is dropped.
+/// The slot of a socket, which is released when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
-    seats: Seats,
-    seat: Seat,
+pub(crate) struct SocketSlot {
+    app_sockets: AppSockets,
+    scope: SocketScope,
     socket: SocketId,
-    _taking: Taking,
+    _connection_slot: ConnectionSlot,
 }
 
-impl Drop for Place {
+impl Drop for SocketSlot {
     fn drop(&mut self) {
-        let mut all = self.seats.open();
-        if let Some(open) = all.get_mut(&self.seat) {
+        let mut all = self.app_sockets.open();
+        if let Some(open) = all.get_mut(&self.scope) {
             open.sockets.retain(|socket| socket.id != self.socket);
             if open.sockets.is_empty() {
-                all.remove(&self.seat);
+                all.remove(&self.scope);
             } else {
                 // A standby socket may be the active one now.
-                open.seat.send_modify(|pulse| pulse.news += 1);
+                open.pulse.send_modify(|pulse| pulse.news += 1);
             }
         }
     }
 }
 
-/// Sockets of one installation, or of one app as a whole.
-pub const MAX_PER_SEAT: usize = 5;
+/// Maximum number of sockets of one installation, or of one app as a whole.
+pub const MAX_SOCKETS_PER_SCOPE: usize = 5;
 
 /// The mark of a sealed secret.
 pub(crate) fn secret_mark(sealed: &str) -> KeyMark {
