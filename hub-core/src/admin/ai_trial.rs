@@ -78,10 +78,11 @@ impl TestCall<'_> {
                 let text = text[..text.floor_char_boundary(MAX_SHOWN)].to_owned();
                 Ok(AiTestAnswer { text: clean(&text), usage: completion.usage })
             }
-            Err(AiFault { class, message, told, .. }) => {
-                let told = told.filter(|_| self.shows_refusal);
-                let told = told.map_or_else(String::new, |told| format!(": {told}"));
-                Err((class.as_str(), clean(&format!("{message}{told}"))))
+            Err(AiFault { class, message, endpoint_message, .. }) => {
+                let endpoint_message = endpoint_message.filter(|_| self.shows_refusal);
+                let endpoint_message = endpoint_message
+                    .map_or_else(String::new, |endpoint_message| format!(": {endpoint_message}"));
+                Err((class.as_str(), clean(&format!("{message}{endpoint_message}"))))
             }
         };
         AiTest { model: prompt.model, took, outcome }

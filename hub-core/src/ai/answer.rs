@@ -114,7 +114,7 @@ impl Growing {
         let has_error = lenient_json::error_in(answer).is_some()
             || (!has_choices(inner) && !is_native(inner) && lenient_json::describes_error(answer));
         if has_error && !self.is_whole() {
-            return Err(AiFault::told_in_answer(&Value::Object(answer.clone())));
+            return Err(AiFault::reported_in_answer(&Value::Object(answer.clone())));
         }
         Ok(())
     }
@@ -328,7 +328,7 @@ impl Growing {
         let said = Some(lenient_json::page_words(&self.noise)).filter(|words| !words.is_empty());
         if !self.began && !self.noise.is_empty() && !self.is_whole() {
             let message = "the stream holds no chat completion";
-            return Err(AiFault { told: said, ..AiFault::not_understood(message) });
+            return Err(AiFault { endpoint_message: said, ..AiFault::not_understood(message) });
         }
         if !self.is_whole() {
             let message = match self.finish_reason {
@@ -340,7 +340,7 @@ impl Growing {
                 ),
             };
             let mut fault = AiFault::new(AiFaultClass::Cut, message);
-            fault.told = said;
+            fault.endpoint_message = said;
             return Err(fault);
         }
         let is_refusal = self.text.trim().is_empty() && !self.refusal.is_empty();

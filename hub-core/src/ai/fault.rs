@@ -43,7 +43,7 @@ pub struct AiFault {
     /// A sentence for the trace, without the endpoint's own text.
     pub message: Cow<'static, str>,
     /// The endpoint's error text, at most 2 KiB, for its owner.
-    pub told: Option<String>,
+    pub endpoint_message: Option<String>,
     /// Whether a retry cannot succeed.
     pub permanent: bool,
     /// Headers of the response, which may request a delay.
@@ -94,7 +94,7 @@ impl AiFault {
         Self {
             class,
             message: message.into(),
-            told: None,
+            endpoint_message: None,
             permanent,
             headers: Box::default(),
             names: Vec::new(),
@@ -106,7 +106,7 @@ impl AiFault {
     }
 
     /// Reads the error in a response whose status is 2xx. A code that is an HTTP status counts as the status.
-    pub(super) fn told_in_answer(answer: &Value) -> Self {
+    pub(super) fn reported_in_answer(answer: &Value) -> Self {
         let names = error_names(answer);
         let status = names.iter().find_map(|name| name.parse().ok().filter(|code| (400..600).contains(code)));
         let class = status.map_or(AiFaultClass::Cut, AiFaultClass::Status);
@@ -141,7 +141,7 @@ impl AiFault {
         // A retry cannot succeed before the account is charged, which takes longer than all retries.
         self.permanent |= names.iter().any(|name| NO_BALANCE_NAMES.contains(&name.as_str()))
             || NO_BALANCE_WORDS.iter().any(|known| lower.contains(known));
-        self.told = Some(words).filter(|words| !words.is_empty());
+        self.endpoint_message = Some(words).filter(|words| !words.is_empty());
         self.names = names;
         self
     }

@@ -191,11 +191,11 @@ impl AnswerReader {
             Some(error) => {
                 let message =
                     if error.is_eof() { "the response is cut off" } else { "the response is not valid JSON" };
-                Err(AiFault { told: self.said(), ..AiFault::not_understood(message) })
+                Err(AiFault { endpoint_message: self.said(), ..AiFault::not_understood(message) })
             }
             None if !self.growing.began => {
                 let message = "the response is not a chat completion";
-                Err(AiFault { told: self.said(), ..AiFault::not_understood(message) })
+                Err(AiFault { endpoint_message: self.said(), ..AiFault::not_understood(message) })
             }
             // Several values are a stream, which says when it ends.
             None if values.len() > 1 => Ok(()),
@@ -214,7 +214,7 @@ impl AnswerReader {
         } else {
             "the response is a text and not a chat completion"
         };
-        AiFault { told: self.said(), ..AiFault::not_understood(message) }
+        AiFault { endpoint_message: self.said(), ..AiFault::not_understood(message) }
     }
 
     fn said(&self) -> Option<String> {

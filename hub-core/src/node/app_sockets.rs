@@ -111,7 +111,7 @@ impl AppSockets {
     }
 
     /// Updates the state from the store; `None` when it does not have this app.
-    pub(crate) fn look(&self, scope: SocketScope, row: Option<&PulseRow>, now: Timestamp) {
+    pub(crate) fn refresh(&self, scope: SocketScope, row: Option<&PulseRow>, now: Timestamp) {
         let state = row.map(|row| AppSocketState::of(scope, row, now)).unwrap_or_default();
         let has_due = row.is_some_and(|row| row.has_due);
         if let Some(open) = self.open().get(&scope) {

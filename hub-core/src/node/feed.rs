@@ -181,7 +181,7 @@ impl Feed {
     }
 
     /// Updates the head and the state from the store; `None` when it does not have the channel.
-    pub(crate) fn look(&self, pulse: Option<&PulseRow>, now: Timestamp) {
+    pub(crate) fn refresh(&self, pulse: Option<&PulseRow>, now: Timestamp) {
         let state = pulse.map(|pulse| ChannelState::of(pulse, now)).unwrap_or_default();
         self.head.send_if_modified(|head| {
             let mut news = false;

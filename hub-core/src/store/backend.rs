@@ -473,8 +473,8 @@ mod tests {
             assert!(read(&url).contains(says), "{url}: {}", read(&url));
         }
         std::fs::write(format!("{file}?mode=rwc"), "").unwrap();
-        let told = read(&format!("sqlite://{file}?mode=rwc"));
-        assert!(told.contains("rename"), "{told}");
+        let message = read(&format!("sqlite://{file}?mode=rwc"));
+        assert!(message.contains("rename"), "{message}");
     }
 
     #[tokio::test]

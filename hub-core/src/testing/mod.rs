@@ -223,9 +223,9 @@ impl TestHub {
         self.hub().bots().send(actor, bot.id, new, None).await
     }
 
-    /// Waits until `look` returns a value. `what` is for the error message if it does not.
-    pub async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
-        until(what, look).await
+    /// Waits until `poll` returns a value. `what` is for the error message if it does not.
+    pub async fn until<T>(&self, what: &str, poll: impl AsyncFnMut() -> Option<T>) -> T {
+        until(what, poll).await
     }
 
     /// As [`until`](Self::until), moving the clock by `step` before each further check.
@@ -233,7 +233,7 @@ impl TestHub {
         &self,
         what: &str,
         step: Duration,
-        mut look: impl AsyncFnMut() -> Option<T>,
+        mut poll: impl AsyncFnMut() -> Option<T>,
     ) -> T {
         let mut moves = false;
         until(what, async || {
@@ -242,7 +242,7 @@ impl TestHub {
                 // Tasks that waited for this time get the chance to run.
                 Clock::system().sleep(POLL_INTERVAL).await;
             }
-            look().await
+            poll().await
         })
         .await
     }
@@ -296,10 +296,10 @@ impl Drop for TestHub {
     }
 }
 
-/// Waits until `look` returns a value, at most half a minute of real time.
-pub async fn until<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
+/// Waits until `poll` returns a value, at most half a minute of real time.
+pub async fn until<T>(what: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
     for _ in 0..MAX_POLLS {
-        if let Some(found) = look().await {
+        if let Some(found) = poll().await {
             return found;
         }
         Clock::system().sleep(POLL_INTERVAL).await;

@@ -174,16 +174,16 @@ async fn many_replays_report_what_waits_or_take_its_place_and_send_a_message_onc
 
     let all = [waiting, done, replay];
     for dry_run in [true, false] {
-        let told = shop.bulk(&all, BulkOptions { dry_run, ..BulkOptions::default() }).await;
-        assert_eq!((told.total, told.refused.len()), (1, 2), "{told:?}");
-        let reason = |id| &told.refused.iter().find(|refused| refused.trace_id == id).unwrap().reason;
-        assert!(reason(waiting).contains("still waits"), "{told:?}");
-        assert!(reason(replay).contains("another trace of the same message"), "{told:?}");
-        if let Some(id) = told.id {
+        let replayed = shop.bulk(&all, BulkOptions { dry_run, ..BulkOptions::default() }).await;
+        assert_eq!((replayed.total, replayed.refused.len()), (1, 2), "{replayed:?}");
+        let reason = |id| &replayed.refused.iter().find(|refused| refused.trace_id == id).unwrap().reason;
+        assert!(reason(waiting).contains("still waits"), "{replayed:?}");
+        assert!(reason(replay).contains("another trace of the same message"), "{replayed:?}");
+        if let Some(id) = replayed.id {
             shop.hub
                 .until("the end of the replay", async || {
-                    let told = shop.hub.hub().traces().bulk_replay(&shop.ada, id).await.unwrap();
-                    (told.pending == 0).then_some(())
+                    let replayed = shop.hub.hub().traces().bulk_replay(&shop.ada, id).await.unwrap();
+                    (replayed.pending == 0).then_some(())
                 })
                 .await;
         }
@@ -191,8 +191,8 @@ async fn many_replays_report_what_waits_or_take_its_place_and_send_a_message_onc
     let supersede = BulkOptions { supersede: true, ..BulkOptions::default() };
     let dry = shop.bulk(&all, BulkOptions { dry_run: true, ..supersede }).await;
     assert_eq!((dry.total, shop.trace(waiting).await.status), (2, TraceStatus::Pending));
-    let told = shop.bulk(&all, supersede).await;
-    assert_eq!((told.total, told.refused.len()), (2, 1), "{told:?}");
+    let replayed = shop.bulk(&all, supersede).await;
+    assert_eq!((replayed.total, replayed.refused.len()), (2, 1), "{replayed:?}");
     assert_eq!(shop.trace(waiting).await.summary, "superseded by a replay");
     let texts = shop.texts_after_a_day().await;
     let count = |text: &str| texts.iter().filter(|seen| *seen == text).count();

@@ -56,7 +56,7 @@ pub(crate) struct Held {
     /// Of the caller; `None` for a program of the same process, whose credential does not end.
     presented: Option<Presented>,
     actor: Actor,
-    told: Receiver<Revoked>,
+    revocations: Receiver<Revoked>,
     /// Whether it has to be checked. Survives a wait that is cancelled during the check.
     is_doubtful: bool,
 }
@@ -68,7 +68,7 @@ impl Held {
         let presented = is_remote.then(|| Presented::of(request.headers(), settings.is_https()));
         // It may have ended before this began to listen.
         let is_doubtful = true;
-        Self { hub: hub.clone(), presented, actor: user.0, told: hub.revocations(), is_doubtful }
+        Self { hub: hub.clone(), presented, actor: user.0, revocations: hub.revocations(), is_doubtful }
     }
 
     /// Returns when the credential has ended, cannot be checked, or its user has another role. May be cancelled.
@@ -82,7 +82,7 @@ impl Held {
                 }
                 self.is_doubtful = false;
             }
-            match self.told.recv().await {
+            match self.revocations.recv().await {
                 Ok(revoked) => self.is_doubtful = revoked.concerns(&self.actor),
                 Err(RecvError::Lagged(_)) => self.is_doubtful = true,
                 Err(RecvError::Closed) => return,
@@ -117,7 +117,7 @@ async fn while_valid<T>(
     shown: Shown<'_>,
     work: impl Future<Output = hub_core::Result<T>>,
 ) -> Result<T, ApiError> {
-    let mut told = hub.revocations();
+    let mut revocations = hub.revocations();
     // What ended before this began to listen.
     shown.check(hub).await?;
     let mut work = pin!(work);
@@ -125,7 +125,7 @@ async fn while_valid<T>(
         tokio::select! {
             biased;
             done = &mut work => return Ok(done?),
-            heard = told.recv() => match heard {
+            received = revocations.recv() => match received {
                 Ok(revoked) if !revoked.concerns(actor) => {}
                 Err(RecvError::Closed) => return Ok(work.await?),
                 Ok(_) | Err(RecvError::Lagged(_)) => shown.check(hub).await?,

@@ -145,9 +145,9 @@ impl<E: Endpoint<Output = Response> + 'static> Conversation<E> {
             request.set_data(ClientGone(gone.clone()));
             let _gone = gone.drop_guard();
             let endpoint = Arc::clone(&self.endpoint);
-            let asked =
+            let handler =
                 self.shared.tasks.spawn("http request", async move { endpoint.get_response(request).await });
-            match asked.await {
+            match handler.await {
                 Ok(Some(response)) => response,
                 _ => self.refuse(Refusal::Lost),
             }

@@ -95,7 +95,7 @@ impl AppListener {
         let socket = OpenSocket { id: ctx.ids.next(), app_id, installation_id };
         let (pulses, slot) =
             ctx.node.app_sockets.enter(scope, socket, (&ctx.node.socket_slots, user), &ctx.config)?;
-        super::watch::look(ctx, scope).await?;
+        super::watch::refresh(ctx, scope).await?;
         let seen = pulses.borrow().news;
         let listener = Self {
             ctx: ctx.clone(),

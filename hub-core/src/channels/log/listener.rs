@@ -33,7 +33,7 @@ pub struct Listener {
     position: i64,
     /// Whether it was at the log's end before.
     was_at_end: bool,
-    told: Arc<ChannelState>,
+    sent_state: Arc<ChannelState>,
     key: KeyMark,
     kind: ListenerKind,
     /// Its entry in the list of sockets; `None` for a poll.
@@ -107,7 +107,7 @@ impl Listener {
             &ctx.config,
         )?;
         let pulses = ctx.store.read().await?.log().pulses(&[client.channel_id]).await?;
-        feed.look(pulses.first(), ctx.store.now());
+        feed.refresh(pulses.first(), ctx.store.now());
         let mut head = feed.head.subscribe();
         let now = head.borrow_and_update().clone();
         if let Some(ended) = now.state.ended(client.key, kind) {
@@ -135,7 +135,7 @@ impl Listener {
             head,
             position,
             was_at_end: false,
-            told: now.state,
+            sent_state: now.state,
             key: client.key,
             kind,
             connected,
@@ -155,7 +155,7 @@ impl Listener {
 
     /// State of the channel, as last sent to the client.
     pub fn state(&self) -> &ChannelState {
-        &self.told
+        &self.sent_state
     }
 
     /// Everything up to this number was given out.
@@ -179,19 +179,20 @@ impl Listener {
             return Some(News::Ended(Ended::Closed));
         }
         let now = Arc::clone(&self.head.borrow_and_update().state);
-        if Arc::ptr_eq(&now, &self.told) {
+        if Arc::ptr_eq(&now, &self.sent_state) {
             return None;
         }
         if let Some(ended) = now.ended(self.key, self.kind) {
             return Some(News::Ended(ended));
         }
-        if now.bot_status != self.told.bot_status {
+        if now.bot_status != self.sent_state.bot_status {
             // The rest follows.
-            self.told = Arc::new(ChannelState { bot_status: now.bot_status, ..(*self.told).clone() });
+            self.sent_state =
+                Arc::new(ChannelState { bot_status: now.bot_status, ..(*self.sent_state).clone() });
             return Some(News::Status(now.bot_status));
         }
-        let same = now.name == self.told.name && now.websocket == self.told.websocket;
-        self.told = now;
+        let same = now.name == self.sent_state.name && now.websocket == self.sent_state.websocket;
+        self.sent_state = now;
         (!same).then_some(News::Settings)
     }
 

@@ -44,40 +44,40 @@ struct Watch {
 impl Watch {
     async fn run(self) {
         let (clock, mut hints) = (self.ctx.clock.clone(), self.ctx.node.wake.listen());
-        let (mut look_at, mut tell_at) = (clock.instant(), clock.instant());
+        let (mut poll_at, mut announce_at) = (clock.instant(), clock.instant());
         while !self.tasks.stopping() {
             tokio::select! {
                 biased;
                 () = self.tasks.stop_token().cancelled() => {}
-                heard = hints.recv() => {
-                    match heard.map(|heard| (heard.hint, heard.remote)) {
+                received = hints.recv() => {
+                    match received.map(|received| (received.hint, received.remote)) {
                         Ok((Hint::Bot(bot), _)) => self.listeners.refresh_bot(bot),
                         Ok((Hint::Log(channel), true)) => drop(self.listeners.refresh(channel)),
                         Ok((Hint::Listening(channel), true)) => self.listeners.note_message(channel),
                         Ok(_) => {}
-                        Err(RecvError::Lagged(_)) => look_at = clock.instant(),
+                        Err(RecvError::Lagged(_)) => poll_at = clock.instant(),
                         Err(RecvError::Closed) => return,
                     }
                     continue;
                 }
                 () = self.listeners.work() => {}
-                () = clock.sleep_until(look_at), if !self.listeners.is_idle() => {}
-                () = clock.sleep_until(tell_at), if self.ctx.store.is_shared() => {}
+                () = clock.sleep_until(poll_at), if !self.listeners.is_idle() => {}
+                () = clock.sleep_until(announce_at), if self.ctx.store.is_shared() => {}
             }
             let now = clock.instant();
-            if now >= look_at {
+            if now >= poll_at {
                 self.listeners.refresh_all();
-                look_at = now + POLL_INTERVAL;
+                poll_at = now + POLL_INTERVAL;
                 self.report(
                     "acknowledgements could not be stored; they are tried again",
                     self.store_acks().await,
                 );
             }
-            self.report("looking at channels failed", self.look().await);
+            self.report("looking at channels failed", self.refresh().await);
             if self.ctx.store.is_shared() {
                 self.report(
                     "channels with clients could not be announced",
-                    self.notify(now, &mut tell_at).await,
+                    self.notify(now, &mut announce_at).await,
                 );
             } else {
                 self.listeners.take_unannounced();
@@ -97,7 +97,7 @@ impl Watch {
     }
 
     /// Looks at channels that the store has something new about.
-    async fn look(&self) -> Result<()> {
+    async fn refresh(&self) -> Result<()> {
         let stale = self.listeners.take_stale();
         for channels in stale.chunks(MAX_PER_QUERY) {
             let pulses = self.ctx.store.read().await?.log().pulses(channels).await?;
@@ -106,7 +106,7 @@ impl Watch {
             let now = self.ctx.store.now();
             for channel in channels {
                 if let Some(feed) = self.listeners.feed(*channel) {
-                    feed.look(pulses.get(channel).copied(), now);
+                    feed.refresh(pulses.get(channel).copied(), now);
                 }
             }
         }
@@ -125,12 +125,12 @@ impl Watch {
     }
 
     /// Tells other nodes of new clients at once, of all of them now and then, and learns theirs.
-    async fn notify(&self, now: Instant, tell_at: &mut Instant) -> Result<()> {
+    async fn notify(&self, now: Instant, announce_at: &mut Instant) -> Result<()> {
         let unannounced = self.listeners.take_unannounced();
-        if unannounced.is_empty() && now < *tell_at {
+        if unannounced.is_empty() && now < *announce_at {
             return Ok(());
         }
-        *tell_at = now + ANNOUNCE_INTERVAL;
+        *announce_at = now + ANNOUNCE_INTERVAL;
         let (node, listening, now) = (self.node, self.listeners.listening(), self.ctx.store.now());
         self.ctx
             .store

@@ -135,7 +135,7 @@ impl Outbox {
     }
 
     /// Checks these people for items to send.
-    pub(super) fn look_at<'p>(&self, people: impl IntoIterator<Item = &'p str>) {
+    pub(super) fn check_people<'p>(&self, people: impl IntoIterator<Item = &'p str>) {
         let mut state = self.state();
         for person in people {
             state.turns.add(person);
@@ -204,7 +204,7 @@ impl Outbox {
         for turn in turns {
             let Some(items) = by_person.remove(&turn.person) else {
                 if !is_all {
-                    self.look_at([&*turn.person]);
+                    self.check_people([&*turn.person]);
                 }
                 continue;
             };
@@ -212,7 +212,7 @@ impl Outbox {
             self.bot.tasks.spawn("send", async move {
                 let went_through = outbox.send_in_order(items, read_at).await;
                 if went_through && !is_all {
-                    outbox.look_at([&*turn.person]);
+                    outbox.check_people([&*turn.person]);
                 }
             });
         }
@@ -266,7 +266,7 @@ impl Outbox {
         let now = self.ctx.store.now();
         if now < read_at {
             // The clock was set back. If the person's window seemed closed, earlier items may be missing.
-            self.look_at([&*item.peer]);
+            self.check_people([&*item.peer]);
             return Ok(Next::Wait);
         }
         if now >= item.expires_at {

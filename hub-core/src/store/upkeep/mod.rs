@@ -177,9 +177,9 @@ impl Upkeep {
         .fetch_all(&mut **conn)
         .await
         .map_err(classify)?;
-        let told =
+        let describe =
             |(table, count, parent)| format!("{count} rows of {table} name {parent} that are not there");
-        Ok(rows.into_iter().map(told).collect())
+        Ok(rows.into_iter().map(describe).collect())
     }
 
     /// Counts the rows of the main tables.

@@ -133,12 +133,12 @@ mod tests {
 
     #[test]
     fn failures_of_the_network_are_translated() {
-        let told = || "said".to_owned();
+        let message = || "said".to_owned();
         for error in [
-            NetworkError::LoginExpired(told()),
-            NetworkError::Throttled { message: told(), retry_after: None },
-            NetworkError::Refused { code: -9, message: told() },
-            NetworkError::Unreachable(told()),
+            NetworkError::LoginExpired(message()),
+            NetworkError::Throttled { message: message(), retry_after: None },
+            NetworkError::Refused { code: -9, message: message() },
+            NetworkError::Unreachable(message()),
         ] {
             let page = shown(&error.to_string());
             assert!(!page.starts_with("<span lang=\"en\">"), "{page}");

@@ -304,9 +304,9 @@ async fn a_hook_that_is_not_there_is_looked_for_once() {
     let scene = Scene::new().await;
     // Every run loads the source, which says so.
     let loaded = "// @connect other.test\n";
-    let told = |hook: &str| format!("await fetch('http://api.other.test/').catch(() => {{}});\n{hook}");
-    scene.install("asks", loaded, &told("function onRequest(ctx) { ctx.req.body.asked = true; }")).await;
-    scene.install("hears", loaded, &told("function onResponse(ctx) { ctx.state.heard = true; }")).await;
+    let script = |hook: &str| format!("await fetch('http://api.other.test/').catch(() => {{}});\n{hook}");
+    scene.install("asks", loaded, &script("function onRequest(ctx) { ctx.req.body.asked = true; }")).await;
+    scene.install("hears", loaded, &script("function onResponse(ctx) { ctx.state.heard = true; }")).await;
     for count in 1..=3 {
         scene.hub.say(&scene.bot, &format!("message {count}"));
         let (query, traces) = (TraceQuery::default(), scene.hub.hub().traces());
@@ -361,8 +361,8 @@ async fn replies_may_be_files_and_a_second_attempt_adds_none() {
         .filter(|step| step.status == TraceStatus::Error)
         .map(|step| step.detail.error.as_ref().unwrap().message.clone())
         .collect();
-    let told = ["the file is not base64", "there is no response to forward before the request"];
-    assert_eq!(failed, [told, told].concat(), "once for each attempt");
+    let errors = ["the file is not base64", "there is no response to forward before the request"];
+    assert_eq!(failed, [errors, errors].concat(), "once for each attempt");
     let owner = scene.ada.user().unwrap().user_id;
     let kept = scene.hub.hub().context().for_work().store.bytes_of(owner).await.unwrap();
     assert_eq!(kept, 2 + 8, "each file once");
