@@ -20,7 +20,7 @@ use hub_core::{
         ai::ConversationQuery,
         audit::AuditFilter,
         leases::Lease,
-        recording::{Ran, record},
+        recording::{RecordedStatement, record},
     },
     time::Timestamp,
     traces::{TraceQuery, TraceSearch, TraceStatus},
@@ -45,7 +45,7 @@ pub struct Listed {
     /// The method, and which of its filters.
     pub name: String,
     /// The statements it ran.
-    pub ran: Vec<Ran>,
+    pub ran: Vec<RecordedStatement>,
     /// Steps of SQLite's virtual machine.
     pub steps: u64,
 }

@@ -29,7 +29,7 @@ const BROKEN_ENDS: [&str; 4] = ["error", "network_error", "insufficient_system_r
 
 /// A completion that is still being received.
 #[derive(Debug, Default)]
-pub(super) struct Growing {
+pub(super) struct PartialCompletion {
     text: String,
     thinking: String,
     refusal: String,
@@ -55,12 +55,12 @@ pub(super) struct Growing {
 
 /// Member of a choice that contained the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum MessageMember {
     Delta,
     Message,
 }
 
-impl Growing {
+impl PartialCompletion {
     /// Takes the data of one event. Returns `true` when nothing follows.
     pub(super) fn take_event(&mut self, data: &str) -> Result<bool, AiFault> {
         let mut data = data.trim();
@@ -134,11 +134,11 @@ impl Growing {
             |name: &str| choice.get(name).and_then(Value::as_object).filter(|object| !object.is_empty());
         match (object("delta"), object("message")) {
             (Some(delta), Some(message)) => {
-                self.take_message(delta, Place::Delta)?;
-                self.take_message(message, Place::Message)?;
+                self.take_message(delta, MessageMember::Delta)?;
+                self.take_message(message, MessageMember::Message)?;
             }
-            (Some(delta), None) => self.take_message(delta, Place::Delta)?,
-            (None, Some(message)) => self.take_message(message, Place::Message)?,
+            (Some(delta), None) => self.take_message(delta, MessageMember::Delta)?,
+            (None, Some(message)) => self.take_message(message, MessageMember::Message)?,
             // Text completions.
             (None, None) => {
                 let text = choice.get("text").or_else(|| choice.get("content")).and_then(Value::as_str);
@@ -152,7 +152,7 @@ impl Growing {
     /// An answer or a piece in the form of Ollama's own interface.
     fn take_native(&mut self, answer: &Map<String, Value>) -> Result<(), AiFault> {
         if let Some(message) = answer.get("message").and_then(Value::as_object) {
-            self.take_message(message, Place::Delta)?;
+            self.take_message(message, MessageMember::Delta)?;
         }
         let count = |name: &str| lenient_json::number(answer.get(name));
         if let (Some(prompt_tokens), Some(completion_tokens)) =
@@ -182,8 +182,8 @@ impl Growing {
         }
     }
 
-    fn take_message(&mut self, message: &Map<String, Value>, place: Place) -> Result<(), AiFault> {
-        if place == Place::Message {
+    fn take_message(&mut self, message: &Map<String, Value>, member: MessageMember) -> Result<(), AiFault> {
+        if member == MessageMember::Message {
             self.forget_what_is_repeated(message);
         }
         let thinking =
@@ -198,7 +198,7 @@ impl Growing {
             }
         }
         if let Some(content) = message.get("content") {
-            if place == Place::Message && content.is_array() {
+            if member == MessageMember::Message && content.is_array() {
                 self.content = Some(content.clone());
             }
             self.take_content(content, 0)?;
@@ -214,7 +214,7 @@ impl Growing {
             let bytes = self.calls.take(calls, self.lists)?;
             self.keep(bytes)?;
         }
-        self.take_extra(message, place)
+        self.take_extra(message, member)
     }
 
     /// Clears the parts so far if the message repeats them: in a stream, a message may be either a repetition or
@@ -259,7 +259,7 @@ impl Growing {
     }
 
     /// Keeps members that are not read: endpoints require them back with the results of tools.
-    fn take_extra(&mut self, message: &Map<String, Value>, place: Place) -> Result<(), AiFault> {
+    fn take_extra(&mut self, message: &Map<String, Value>, member: MessageMember) -> Result<(), AiFault> {
         for (name, value) in message.iter().filter(|(name, _)| !READ.contains(&name.as_str())) {
             if !is_something(value) && !value.is_boolean() {
                 continue;
@@ -270,13 +270,13 @@ impl Growing {
             };
             let is_thinking = THINKING.contains(&name.as_str());
             match (self.extra.get_mut(name), value) {
-                (Some(Value::String(known)), Value::String(more)) if place == Place::Delta => {
+                (Some(Value::String(known)), Value::String(more)) if member == MessageMember::Delta => {
                     // Pieces of a text follow each other; a constant is repeated.
                     if is_thinking || known != more {
                         known.push_str(more);
                     }
                 }
-                (Some(Value::Array(known)), Value::Array(more)) if place == Place::Delta => {
+                (Some(Value::Array(known)), Value::Array(more)) if member == MessageMember::Delta => {
                     known.extend(more.iter().cloned());
                 }
                 _ => _ = self.extra.insert(name.clone(), value.clone()),

@@ -278,10 +278,10 @@ impl<'f> Refusal<'f> {
 
 /// The dialects of endpoints and their models. Clones share them; nothing outlives the process.
 #[derive(Debug, Clone, Default)]
-pub struct Dialects(Arc<Mutex<HashMap<Place, (Dialect, Instant)>>>);
+pub struct Dialects(Arc<Mutex<HashMap<ModelKey, (Dialect, Instant)>>>);
 
 /// The URL of an endpoint and the name of a model.
-type Place = (String, String);
+type ModelKey = (String, String);
 
 impl Dialects {
     pub(super) fn of(&self, endpoint: &Endpoint, model: &str, now: Instant) -> Dialect {

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use super::{
     AiFault, AiFaultClass, Completion,
-    answer::Growing,
+    answer::PartialCompletion,
     lenient_json::{self, page_words},
 };
 use crate::{
@@ -28,7 +28,7 @@ pub(super) struct AnswerReader {
     status: StatusCode,
     headers: HeaderMap,
     form: Form,
-    growing: Growing,
+    growing: PartialCompletion,
     /// The body, where it is not a stream.
     body: Vec<u8>,
     fault: Option<AiFault>,

@@ -12,7 +12,7 @@ use super::{
     bots::Bots,
     job::Job,
     queue::Queue,
-    routing::{Known, Routed, RoutedChannel, RoutedDelivery, Router, lane_of, log_row, status_of},
+    routing::{BatchContext, Routed, RoutedChannel, RoutedDelivery, Router, lane_of, log_row, status_of},
     work_store::WorkStore,
 };
 use crate::{
@@ -116,7 +116,7 @@ impl Inbox {
     async fn commit_batch(&self, bot: &BotWork, batch: &Batch) -> Result<Option<Intake>> {
         failpoint!("intake.before");
         let mut known =
-            Known { quoted: self.quoted(bot, batch).await?, names: self.names(bot, batch).await? };
+            BatchContext { quoted: self.quoted(bot, batch).await?, names: self.names(bot, batch).await? };
         let has_quotes = batch.messages.iter().any(|message| message.quote.is_some());
         // Held over the commit: the backlog scan of this bot must not run between the decision who holds a
         // delivery and its row.

@@ -34,14 +34,14 @@ use crate::{
 const MAX_CONTENT: usize = 256 * 1024;
 
 /// Stored data that the messages of a batch refer to.
-pub(super) struct Known {
+pub(super) struct BatchContext {
     /// Messages that are quoted, by the network's ids.
     pub quoted: HashMap<String, QuotedMessage>,
     /// Names of senders, by their ids.
     pub names: HashMap<String, String>,
 }
 
-impl Known {
+impl BatchContext {
     /// Adds a message of the batch, which later ones may quote.
     pub fn add(&mut self, message: &InboundMessage, content: &Content) {
         let Some(id) = &message.network_id else { return };
@@ -97,7 +97,7 @@ impl Router {
         bot: &BotWork,
         channels: &BotChannels,
         message: &InboundMessage,
-        known: &Known,
+        known: &BatchContext,
         now: Timestamp,
         mut claims: impl FnMut(SinkKey) -> bool,
     ) -> (AcceptMessage, Routed) {
@@ -390,7 +390,7 @@ pub(super) fn lane_of(channel: &ChannelRuntime, content: &Content, sink: SinkId,
     }
 }
 
-fn content_of(id: MessageId, message: &InboundMessage, known: &Known) -> Content {
+fn content_of(id: MessageId, message: &InboundMessage, known: &BatchContext) -> Content {
     let peer = if message.group_id.is_empty() { &message.from_user_id } else { &message.group_id };
     let peer = clean(peer);
     let session_id = if message.session_id.is_empty() { peer.clone() } else { clean(&message.session_id) };

@@ -15,10 +15,10 @@ use crate::{
 
 /// The slots of one node; clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct ConnectionSlots(Arc<Mutex<Taken>>);
+pub struct ConnectionSlots(Arc<Mutex<SlotCounts>>);
 
 #[derive(Debug, Default)]
-struct Taken {
+struct SlotCounts {
     all: usize,
     /// Only users who have some.
     of: HashMap<UserId, usize>,
@@ -69,7 +69,7 @@ impl ConnectionSlots {
         Ok(ConnectionSlot { slots: self.clone(), user })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, SlotCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

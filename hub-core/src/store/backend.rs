@@ -289,9 +289,9 @@ fn remove_if_there(path: &Path) -> std::io::Result<()> {
 }
 
 /// The migrations that this program knows of a database.
-pub(super) struct Known(Migrator);
+pub(super) struct KnownMigrations(Migrator);
 
-impl Known {
+impl KnownMigrations {
     pub(super) fn sqlite() -> Self {
         Self(sqlite_migrator())
     }

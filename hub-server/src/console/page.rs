@@ -255,9 +255,9 @@ impl Ask {
 pub(super) const PAGE_TOKEN: &str = "page_token";
 
 /// A page as an endpoint.
-pub(super) struct Served(pub(super) &'static Page);
+pub(super) struct PageEndpoint(pub(super) &'static Page);
 
-impl Endpoint for Served {
+impl Endpoint for PageEndpoint {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> Result<Response> {
@@ -283,7 +283,7 @@ impl Endpoint for Served {
     }
 }
 
-impl Served {
+impl PageEndpoint {
     fn ask(&self, request: &Request, actor: Actor, appearance: Appearance) -> Ask {
         let query = request.uri().query().unwrap_or_default();
         let settings = request.data::<AppSettings>().expect("every request has the settings").clone();

@@ -25,7 +25,7 @@ impl User {
         work: impl Future<Output = hub_core::Result<T>>,
     ) -> Result<T, ApiError> {
         let presented = Presented::of(request.headers(), settings.is_https());
-        let shown = Shown::ByUser { settings, presented, request };
+        let shown = RequestCredential::ByUser { settings, presented, request };
         ClientGone::of(request).while_connected(while_valid(hub, &self.0, shown, work)).await
     }
 }
@@ -38,7 +38,7 @@ impl ChannelClient {
         work: impl Future<Output = hub_core::Result<T>>,
     ) -> Result<T, ApiError> {
         let key = Self::presented(request).explicit.unwrap_or_else(|| "".into());
-        let work = while_valid(hub, &self.0, Shown::ByChannel(key), work);
+        let work = while_valid(hub, &self.0, RequestCredential::ByChannel(key), work);
         ClientGone::of(request).while_connected(work).await
     }
 
@@ -92,12 +92,12 @@ impl Held {
 }
 
 /// The credential of a request, to be looked at again.
-enum Shown<'r> {
+enum RequestCredential<'r> {
     ByUser { settings: &'r AppSettings, presented: Presented, request: &'r Request },
     ByChannel(Secret),
 }
 
-impl Shown<'_> {
+impl RequestCredential<'_> {
     async fn check(&self, hub: &Hub) -> Result<(), ApiError> {
         match self {
             Self::ByUser { settings, presented, request } => {
@@ -114,7 +114,7 @@ impl Shown<'_> {
 async fn while_valid<T>(
     hub: &Hub,
     actor: &Actor,
-    shown: Shown<'_>,
+    shown: RequestCredential<'_>,
     work: impl Future<Output = hub_core::Result<T>>,
 ) -> Result<T, ApiError> {
     let mut revocations = hub.revocations();

@@ -12,7 +12,7 @@ use std::{
 use hub_core::time::Clock;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{ServeLimits, stats::Turned};
+use super::{ServeLimits, stats::RejectReason};
 use crate::client;
 
 /// The connections of one server.
@@ -48,17 +48,17 @@ impl ConnectionCount {
         self: &Arc<Self>,
         peer: IpAddr,
         limits: &ServeLimits,
-    ) -> Result<ConnectionSlot, Turned> {
+    ) -> Result<ConnectionSlot, RejectReason> {
         let peer = peer.to_canonical();
         let network = client::network(peer);
         let capped = !limits.uncapped.iter().any(|range| range.contains(&peer));
         let mut open = self.open();
         if open.all >= limits.connections {
-            return Err(Turned::Total);
+            return Err(RejectReason::Total);
         }
         let count = open.per_network.get(&network).copied().unwrap_or(0);
         if capped && count >= limits.connections_per_network {
-            return Err(Turned::Network);
+            return Err(RejectReason::Network);
         }
         open.per_network.insert(network, count + 1);
         open.all += 1;
@@ -137,9 +137,9 @@ mod tests {
         let enter = |peer: &str| connections.enter(peer.parse().unwrap(), &limits);
         let first = enter("2001:db8:1:2::1").unwrap();
         let second = enter("2001:db8:1:2:ffff::1").unwrap();
-        assert_eq!(enter("2001:db8:1:2::3").unwrap_err(), Turned::Network);
+        assert_eq!(enter("2001:db8:1:2::3").unwrap_err(), RejectReason::Network);
         let proxy = [enter("10.0.0.1").unwrap(), enter("::ffff:10.0.0.1").unwrap()];
-        assert_eq!(enter("10.0.0.1").unwrap_err(), Turned::Total);
+        assert_eq!(enter("10.0.0.1").unwrap_err(), RejectReason::Total);
         assert_eq!(connections.count(), 4);
         drop(first);
         let again = enter("2001:db8:1:2::3").unwrap();

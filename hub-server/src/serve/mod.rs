@@ -38,8 +38,8 @@ pub(crate) use connection::ClientGone;
 use connection_count::{ConnectionCount, Reserve};
 pub use limits::{MAX_HEADERS, ServeLimits, descriptors};
 pub use pace::PaceLimits;
+use stats::RejectReason;
 pub use stats::ServeStats;
-use stats::Turned;
 
 /// Opens a listener.
 ///
@@ -116,10 +116,10 @@ where
                         connection::serve(stream, peer, place, Arc::clone(&endpoint), Arc::clone(&shared));
                     shared.tasks.spawn("http connection", connection);
                 }
-                Err(turned) => shared.turn_away(&stream, turned),
+                Err(reason) => shared.turn_away(&stream, reason),
             },
             Err(error) if Reserve::is_wanted(&error) => {
-                let refuse = |stream: TcpStream| shared.turn_away(&stream, Turned::Descriptors);
+                let refuse = |stream: TcpStream| shared.turn_away(&stream, RejectReason::Descriptors);
                 if !reserve.refuse_one(&listener, &shared.clock, refuse).await {
                     tracing::warn!(%error, "cannot accept a connection, nor refuse it");
                     shared.clock.sleep(Duration::from_millis(50)).await;
@@ -136,8 +136,8 @@ where
 
 impl Shared {
     /// Writes 503 as far as the socket accepts it immediately: the server does not wait for a client that it rejects.
-    fn turn_away(&self, stream: &TcpStream, turned: Turned) {
-        self.stats.turn(turned);
+    fn turn_away(&self, stream: &TcpStream, reason: RejectReason) {
+        self.stats.turn(reason);
         // Unread bytes would turn the close into a reset, which may overtake the response.
         let _ = stream.try_read(&mut [0; 1024]);
         let _ = stream.try_write(refusal::busy(&self.request_id()).as_bytes());

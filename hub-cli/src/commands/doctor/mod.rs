@@ -17,7 +17,7 @@ use crate::{
     printer::{Format, List, Printer, Tone},
     screen,
 };
-use permissions::Place;
+use permissions::ProtectedPath;
 
 /// Every check, in the order of the report; names that end in a dot are prefixes of several checks.
 const CHECKS: [&str; 24] = [

@@ -8,7 +8,7 @@ pub(super) use one_time::DELETE_EXPIRED_ONE_TIME;
 pub use one_time::Purpose;
 #[cfg(feature = "testing")]
 pub(super) use sessions::DELETE_ENDED_SESSIONS;
-pub use sessions::{Alive, Holder, SessionRow};
+pub use sessions::{Alive, SessionRow, SessionUser};
 
 use super::conn::{Conn, sql};
 use crate::{

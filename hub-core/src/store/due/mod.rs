@@ -3,9 +3,9 @@
 //!
 //! Each renewal of leases compares the shared clock with what nodes noted of it before. The node that finds a step
 //! first moves the due times of all bots and notes by how much, in the transaction that renews its leases; the others
-//! find their measurement noted ([`Noted::follow`]). A step back while no node runs shows in the noted time, which is
+//! find their measurement noted ([`StoredClock::follow`]). A step back while no node runs shows in the noted time, which is
 //! ahead of the clock then. A node that starts cannot tell a step forward from a time in which no node ran, and moves
-//! nothing: what waits is due early then. A node that ran before can tell ([`Noted::hidden_step`]), and sees to it that
+//! nothing: what waits is due early then. A node that ran before can tell ([`StoredClock::hidden_step`]), and sees to it that
 //! nothing expires for it. A due time that was stored after a step, by a node that died before it found the step, is
 //! recognised by its distance: no schedule of the hub waits longer than [`LONGEST_WAIT`], so that what is further ahead
 //! counts as due.
@@ -138,7 +138,7 @@ impl Stamp {
 
 /// Stored state of the clock that the nodes of a database share.
 #[derive(Debug, Clone, Copy)]
-pub struct Noted {
+pub struct StoredClock {
     /// Time of the last renewal of leases by any node.
     pub seen_at: Timestamp,
     /// The sum of all steps that due times were moved by, in milliseconds.
@@ -153,11 +153,11 @@ pub struct Followed {
     moved_ms: i64,
 }
 
-/// Reads [`Noted`] as text, on SQLite and on PostgreSQL.
+/// Reads [`StoredClock`] as text, on SQLite and on PostgreSQL.
 pub(super) const NOTED: [&str; 2] =
     ["SELECT value FROM meta WHERE key = 'clock'", "SELECT value FROM meta WHERE key = 'clock' FOR UPDATE"];
 
-impl Noted {
+impl StoredClock {
     /// Reads its stored form.
     pub(super) fn read(text: &str) -> Option<Self> {
         let (seen_at, moved_ms) = text.split_once(' ')?;
@@ -213,7 +213,7 @@ impl Noted {
     }
 }
 
-impl From<Followed> for Noted {
+impl From<Followed> for StoredClock {
     fn from(Followed { reading, moved_ms }: Followed) -> Self {
         Self { seen_at: reading.wall, moved_ms }
     }
@@ -234,7 +234,7 @@ impl Due<'_> {
         let noted = self.noted().await?;
         let at = clock.instant();
         let wall = Leases(self.0.lend()).database_now().await?.unwrap_or_else(|| clock.now());
-        let noted = noted.unwrap_or(Noted { seen_at: wall, moved_ms: 0 });
+        let noted = noted.unwrap_or(StoredClock { seen_at: wall, moved_ms: 0 });
         let reading = Reading { at, wall };
         let (followed, step) = noted.follow(before, reading);
         if let Some(step) = step {
@@ -248,12 +248,12 @@ impl Due<'_> {
     }
 
     /// The stored state of the shared clock, locked until the commit; `None` before a node's first renewal of leases.
-    pub(super) async fn noted(&mut self) -> Result<Option<Noted>> {
+    pub(super) async fn noted(&mut self) -> Result<Option<StoredClock>> {
         let text: Option<String> = sql!(self.0, optional_value: NOTED[0], NOTED[1])?;
-        Ok(text.as_deref().and_then(Noted::read))
+        Ok(text.as_deref().and_then(StoredClock::read))
     }
 
-    async fn note(&mut self, noted: Noted) -> Result<()> {
+    async fn note(&mut self, noted: StoredClock) -> Result<()> {
         sql!(self.0, run:
             "INSERT INTO meta (key, value) VALUES ('clock', $1)
             ON CONFLICT (key) DO UPDATE SET value = excluded.value";

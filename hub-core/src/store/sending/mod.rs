@@ -338,12 +338,12 @@ pub(super) fn begin_items(rows: &str) -> String {
 }
 
 /// An item whose message is entered into a channel's log.
-pub(super) struct Shown {
+pub(super) struct LoggedItem {
     item: OutboxId,
     channel: ChannelId,
 }
 
-row!(Shown, |row| {
+row!(LoggedItem, |row| {
     Text item = row.item,
     Text channel = row.channel,
 });
@@ -367,10 +367,12 @@ pub(super) fn show(rows: &str) -> String {
 }
 
 /// What the tries that were begun enter into the logs of channels.
-pub(super) fn shown(begun: &[Arc<Begun>], answers: &[bool]) -> Vec<Shown> {
+pub(super) fn shown(begun: &[Arc<Begun>], answers: &[bool]) -> Vec<LoggedItem> {
     let begun = begun.iter().zip(answers).filter(|(_, begun)| **begun);
     begun
-        .flat_map(|(one, _)| one.shown_to.iter().map(|channel| Shown { item: one.id, channel: *channel }))
+        .flat_map(|(one, _)| {
+            one.shown_to.iter().map(|channel| LoggedItem { item: one.id, channel: *channel })
+        })
         .collect()
 }
 

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 
 use super::{
     StoreConfig,
-    backend::{self, Known},
+    backend::{self, KnownMigrations},
     conn::{Conn, sql},
     fault::{classify, is_fatal},
     jobs::execute,
@@ -114,14 +114,14 @@ impl Upkeep {
                     .fetch_one(&mut **conn)
                     .await
                     .map_err(classify)?,
-                Known::sqlite(),
+                KnownMigrations::sqlite(),
             ),
             Conn::Postgres(conn) => (
                 sqlx::query_scalar("SELECT CAST(COUNT(to_regclass('_sqlx_migrations')) AS BIGINT)")
                     .fetch_one(&mut **conn)
                     .await
                     .map_err(classify)?,
-                Known::postgres(),
+                KnownMigrations::postgres(),
             ),
         };
         let version = if found == 0 { 0 } else { self.applied().await? };

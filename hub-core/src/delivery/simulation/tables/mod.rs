@@ -19,7 +19,7 @@ use crate::{
     secret::Sealed,
     store::{
         deliveries::{Finished, HealthReport, JobMessage, JobRow},
-        due::{self, Followed, Noted, Reading, Stamp, Step},
+        due::{self, Followed, Reading, Stamp, Step, StoredClock},
         inbox::{Accept, Accepted, ContactUpdate, MessageRow},
         leases::Lease,
         sending::{ItemState, OpenItem, Permit},
@@ -132,7 +132,7 @@ pub struct Tables {
     pub deliveries: BTreeMap<DeliveryId, Delivery>,
     pub outbox: BTreeMap<OutboxId, Item>,
     contacts: BTreeMap<(BotId, String), Contact>,
-    clock: Option<Noted>,
+    clock: Option<StoredClock>,
     pub long_steps: LongSteps,
     nodes: BTreeMap<NodeId, Node>,
     /// Grants of each bot's lease, by node: how often each may rightly deliver one message.

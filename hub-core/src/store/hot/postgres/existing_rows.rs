@@ -9,7 +9,7 @@ use crate::{
     id::{BotId, MessageId},
     store::{
         conn::{Conn, sql},
-        inbox::{Accept, Current, Judged},
+        inbox::{Accept, CheckedBatches, Current},
     },
     text::json,
 };
@@ -41,10 +41,10 @@ impl ExistingRows {
     }
 
     /// Accepts or rejects each batch; without an answer all are accepted.
-    pub(super) fn judge<'b>(&self, batches: &'b [Arc<Accept>]) -> Judged<'b> {
+    pub(super) fn judge<'b>(&self, batches: &'b [Arc<Accept>]) -> CheckedBatches<'b> {
         match &self.current {
-            Some(current) => Judged::new(batches, current),
-            None => Judged::accepted(batches),
+            Some(current) => CheckedBatches::new(batches, current),
+            None => CheckedBatches::accepted(batches),
         }
     }
 

@@ -32,13 +32,13 @@ const MOST_TRIES: usize = 3;
 
 /// Outcomes that are stored by one statement, which changes each row once: those of different traces.
 #[derive(Debug, Default)]
-struct Round<'h> {
+struct StatementRound<'h> {
     finished: Vec<&'h Finished>,
     sends: Vec<&'h Settled>,
     traces: HashSet<TraceId>,
 }
 
-impl<'h> Round<'h> {
+impl<'h> StatementRound<'h> {
     /// All outcomes of deliveries, and of sends those that complete a message. There is at least one round.
     fn all(finished: &[&'h Finished], sends: &[&'h Settled]) -> Vec<Self> {
         let mut rounds = vec![Self::default()];
@@ -91,8 +91,9 @@ async fn transaction(
     failpoint!("commit.begin");
     let finished: Vec<&Finished> = hot.finished.iter().map(|one| &**one).collect();
     let (_, sends) = sending::leading_outcomes(&hot.settled);
-    let is_one =
-        Round::all(&finished, &sends).len() == 1 && !follow_up::is_needed(hot) && !hot.is_around_step(now);
+    let is_one = StatementRound::all(&finished, &sends).len() == 1
+        && !follow_up::is_needed(hot)
+        && !hot.is_around_step(now);
     if is_one {
         failpoint!("commit.before");
         return write(conn, hot, known).await;
@@ -129,7 +130,7 @@ async fn write(conn: &mut PgConnection, hot: &Hot, known: &ExistingRows) -> Resu
     let finished: Vec<&Finished> = hot.finished.iter().map(|one| &**one).collect();
     let (leading, sends) = sending::leading_outcomes(&hot.settled);
     let mut stored = statement::Stored::default();
-    for (place, round) in Round::all(&finished, &sends).iter().enumerate() {
+    for (place, round) in StatementRound::all(&finished, &sends).iter().enumerate() {
         let batches = if place == 0 { &*judged.valid } else { &[] };
         if batches.is_empty() && round.finished.is_empty() && round.sends.is_empty() {
             continue;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use sqlx::{AssertSqlSafe, PgConnection, postgres::PgArguments};
 
-use super::Round;
+use super::StatementRound;
 use crate::{
     error::Result,
     id::{BotId, ChannelId, DeliveryId, MessageId, OutboxId},
@@ -76,9 +76,9 @@ pub(super) async fn run(
     conn: &mut PgConnection,
     batches: &[&Accept],
     inserted: &HashSet<MessageId>,
-    round: &Round<'_>,
+    round: &StatementRound<'_>,
 ) -> Result<Option<Stored>> {
-    let Round { finished, sends: outcomes_of_sends, .. } = round;
+    let StatementRound { finished, sends: outcomes_of_sends, .. } = round;
     // As if each channel began at 1: the statement adds what it knows.
     let mut places = Seqs::new();
     let mut values = Arrays::default();

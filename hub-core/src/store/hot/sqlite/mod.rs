@@ -22,7 +22,7 @@ use crate::{
     id::IdText,
     store::{
         backend::BUSY,
-        due::{self, Noted, Reading},
+        due::{self, Reading, StoredClock},
         fault::{classify_direct, is_fatal, is_outage},
         rows::{self, Row, Values},
     },
@@ -94,9 +94,9 @@ impl Direct {
     }
 
     /// The stored state of the clock.
-    fn noted(&self) -> Result<Option<Noted>> {
+    fn noted(&self) -> Result<Option<StoredClock>> {
         let text = self.prepare(due::NOTED[0])?.query_row([], |row| row.get::<_, String>(0)).optional();
-        Ok(text.map_err(classify_direct)?.as_deref().and_then(Noted::read))
+        Ok(text.map_err(classify_direct)?.as_deref().and_then(StoredClock::read))
     }
 
     /// Runs a statement for each row; returns for which it changed something.
