@@ -17,7 +17,7 @@ use hub_server::{
     banner::public_url,
     boot::{ilink_config, sim_config},
     config::{Config, Origin, Problems, SETTINGS, Sources},
-    running,
+    running_server,
 };
 
 use url::Url;
@@ -100,7 +100,7 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
     }
     let (clock, random) = (Clock::system(), Random::system());
     // The running server makes the requests, and its rules for addresses apply.
-    let rules = running::egress(&settings.data_dir)
+    let rules = running_server::egress(&settings.data_dir)
         .unwrap_or_else(|| EgressConfig { allow: settings.egress_allow.clone(), ..EgressConfig::default() });
     let egress_config = EgressConfig { proxy: settings.egress_proxy.clone(), ..rules };
     let egress = Egress::new(egress_config.clone())?;
@@ -137,7 +137,7 @@ pub async fn open(args: &LocalArgs, how: Open) -> Result<Hub, Failure> {
 /// Returns the address for users: that of the server running on the data directory, or else the one that it would
 /// use.
 pub fn address(settings: &Config) -> Url {
-    running::public_url(&settings.data_dir).unwrap_or_else(|| public_url(settings, &settings.listen))
+    running_server::public_url(&settings.data_dir).unwrap_or_else(|| public_url(settings, &settings.listen))
 }
 
 /// Whether a database exists with a current schema, so that it can be used while a server runs on it.

@@ -134,9 +134,9 @@ impl Printer {
             Color::Never => false,
             Color::Auto => !set("NO_COLOR") && (forced || terminal),
         };
-        let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+        let configured = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
         let measured = comfy_table::Table::new().width().map(usize::from).filter(|_| terminal);
-        let columns = asked.or(measured).unwrap_or(DEFAULT_COLUMNS).clamp(40, 500);
+        let columns = configured.or(measured).unwrap_or(DEFAULT_COLUMNS).clamp(40, 500);
         NOTES_ARE_PRINTED.store(verbosity >= Verbosity::Normal && format == Format::Text, Ordering::Relaxed);
         REQUESTS_ARE_PRINTED.store(verbosity == Verbosity::Verbose, Ordering::Relaxed);
         Self { format, verbosity, terminal, color, columns, extras: Extras::default() }

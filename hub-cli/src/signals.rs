@@ -7,10 +7,10 @@ use tokio::signal;
 pub fn stopped() -> impl Future<Output = ()> {
     use signal::unix::{SignalKind, signal};
     // Not SIGHUP: handling it would defeat `nohup`.
-    let heard = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    let listeners = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
     async move {
         // Without a handler they end the program by default.
-        let (Ok(mut interrupt), Ok(mut terminate)) = heard else { return std::future::pending().await };
+        let (Ok(mut interrupt), Ok(mut terminate)) = listeners else { return std::future::pending().await };
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}

@@ -21,7 +21,7 @@ use crate::{
     error::{Error, Result},
     events::{Audience, Event, EventKind, Facts, Page},
     id::{BotId, UserId},
-    node::places::Taking,
+    node::connection_slots::ConnectionSlot,
 };
 
 /// Event streams of a user on a node.
@@ -79,7 +79,7 @@ pub struct EventFeed {
     position: u64,
     newest: watch::Receiver<u64>,
     hello: Option<FeedItem>,
-    _place: Option<Taking>,
+    _slot: Option<ConnectionSlot>,
 }
 
 impl EventFeed {
@@ -97,9 +97,9 @@ impl EventFeed {
         if query.bots.len() > MAX_BOTS {
             return Err(Error::invalid("bot_id", format!("at most {MAX_BOTS} bots")));
         }
-        let place = match actor.user() {
+        let slot = match actor.user() {
             Ok(user) => {
-                let take = ctx.node.streams.take_one(
+                let take = ctx.node.stream_slots.take_one(
                     "event streams",
                     user.user_id,
                     MAX_STREAMS_PER_USER,
@@ -115,12 +115,12 @@ impl EventFeed {
             position: 0,
             newest: ctx.node.events.newest(),
             hello: None,
-            _place: place,
+            _slot: slot,
             ctx,
             query,
         };
         let named = feed.query.bots.iter().copied().collect();
-        let owners = feed.ctx.node.owners.of(&feed.ctx.store, named).await?;
+        let owners = feed.ctx.node.bot_owners.of(&feed.ctx.store, named).await?;
         let is_hidden = |bot| owners.get(bot).is_none_or(|owner| !feed.is_visible(Some(*owner)));
         if feed.query.bots.iter().any(is_hidden) {
             return Err(Error::not_found("bot"));
@@ -191,7 +191,7 @@ impl EventFeed {
             Audience::User(_) => None,
         });
         let owners = match self.owner {
-            Some(_) => self.ctx.node.owners.of(&self.ctx.store, of_bots.collect()).await?,
+            Some(_) => self.ctx.node.bot_owners.of(&self.ctx.store, of_bots.collect()).await?,
             None => HashMap::default(),
         };
         let is_visible = |facts: &Facts| match facts.audience {

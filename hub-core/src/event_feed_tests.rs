@@ -207,11 +207,11 @@ async fn owners_are_looked_up_once_per_bot() {
     let bot = hub.bind(&ada).await;
     let context = hub.hub().context();
     let owner = ada.user().unwrap().user_id;
-    let look = async |bots: &[BotId]| {
-        context.node.owners.of(&context.store, bots.iter().copied().collect()).await.unwrap()
+    let owners = async |bots: &[BotId]| {
+        context.node.bot_owners.of(&context.store, bots.iter().copied().collect()).await.unwrap()
     };
     let nobodys = BotId::from_u128(1);
-    assert_eq!(look(&[bot.id, nobodys]).await, [(bot.id, owner)].into());
+    assert_eq!(owners(&[bot.id, nobodys]).await, [(bot.id, owner)].into());
     context.store.close().await;
-    assert_eq!(look(&[bot.id, nobodys]).await, [(bot.id, owner)].into(), "without the store");
+    assert_eq!(owners(&[bot.id, nobodys]).await, [(bot.id, owner)].into(), "without the store");
 }

@@ -37,7 +37,7 @@ async fn watch(ctx: Context, tasks: Tasks) {
         }
         let hinted = async {
             // A listener that lagged may have missed one; a closed one is not polled again.
-            while hints.recv().await.is_ok_and(|heard| heard.hint != Hint::Revoked) {}
+            while hints.recv().await.is_ok_and(|received| received.hint != Hint::Revoked) {}
         };
         tokio::select! {
             () = ctx.clock.sleep(POLL_INTERVAL) => {}

@@ -11,7 +11,7 @@ use poem::{
 use crate::{
     AppSettings,
     api::{Api, qr_login::QrSockets},
-    below, console, docs,
+    console, docs,
     edge::Edge,
     files,
     gateway::{self, Gateway},
@@ -19,7 +19,9 @@ use crate::{
     mcp::Mcp,
     metrics,
     metrics_page::MetricsPage,
-    oauth_complete, openapi, paths,
+    oauth_complete, openapi,
+    path_prefix::PathPrefix,
+    paths,
     rate_limit::RateLimits,
     routes::RouteTable,
 };
@@ -84,7 +86,7 @@ pub fn app(hub: Hub, settings: AppSettings) -> impl Endpoint<Output = Response> 
     let inner =
         routes.data(hub.clone()).data(settings.clone()).data(Arc::clone(&limits)).data(QrSockets::default());
     let prefix = settings.path_prefix().to_owned();
-    below::Below::new(Edge::new(inner, hub, settings, limits, table), prefix)
+    PathPrefix::new(Edge::new(inner, hub, settings, limits, table), prefix)
 }
 
 /// The paths of the API alone, behind the [edge](crate::edge).

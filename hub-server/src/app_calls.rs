@@ -31,10 +31,10 @@ const CONFIDENTIAL: [&str; 2] = ["base64", "context_token"];
 
 /// The details of a call, collected while it is served.
 #[derive(Debug, Clone)]
-pub(crate) struct CallNote(Arc<Mutex<Known>>);
+pub(crate) struct CallNote(Arc<Mutex<CallDetails>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct CallDetails {
     installation: Option<InstallationId>,
     body: Vec<u8>,
     length: usize,
@@ -107,7 +107,7 @@ impl CallNote {
         response.set_body(answer);
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn known(&self) -> std::sync::MutexGuard<'_, CallDetails> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

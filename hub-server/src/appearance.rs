@@ -131,7 +131,7 @@ impl Appearance {
 mod tests {
     use super::*;
 
-    fn look(cookie: &str, accepted: &str) -> Appearance {
+    fn appearance(cookie: &str, accepted: &str) -> Appearance {
         let pairs = [(header::COOKIE, cookie), (header::ACCEPT_LANGUAGE, accepted)];
         Appearance::of(&pairs.into_iter().map(|(name, value)| (name, value.parse().unwrap())).collect())
     }
@@ -146,14 +146,14 @@ mod tests {
             ("look=.dark", "zh", Language::Chinese, Theme::Dark),
             ("look=xx.pink", "en", Language::English, Theme::System),
         ] {
-            let look = look(cookie, accepted);
-            assert_eq!((look.language, look.theme), (language, theme), "{cookie} {accepted}");
+            let appearance = appearance(cookie, accepted);
+            assert_eq!((appearance.language, appearance.theme), (language, theme), "{cookie} {accepted}");
         }
     }
 
     #[test]
     fn a_theme_alone_keeps_following_the_language_of_the_browser() {
-        let dark = look("", "zh").with(|name| (name == "theme").then_some("dark"));
+        let dark = appearance("", "zh").with(|name| (name == "theme").then_some("dark"));
         assert!(dark.cookie().starts_with("look=.dark;"), "{}", dark.cookie());
         let english = dark.with(|name| (name == "language").then_some("en"));
         assert!(english.cookie().starts_with("look=en.dark;"), "{}", english.cookie());
@@ -161,13 +161,13 @@ mod tests {
 
     #[test]
     fn switches_are_kept_with_the_rest() {
-        let quiet = look("look=zh.dark", "").with(|name| match name {
+        let quiet = appearance("look=zh.dark", "").with(|name| match name {
             "keys" => Some("false"),
             "announcements" => Some("maybe"),
             _ => None,
         });
         assert!(quiet.cookie().starts_with("look=zh.dark.k;"), "{}", quiet.cookie());
-        let again = look("look=zh.dark.ka", "");
+        let again = appearance("look=zh.dark.ka", "");
         assert!(!again.has_keys && !again.announces && again.is_chinese() && again.theme == Theme::Dark);
         let on = again.with(|name| (name == "keys").then_some("true"));
         assert!(on.cookie().starts_with("look=zh.dark.a;"), "{}", on.cookie());

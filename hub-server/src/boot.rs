@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::{
     config::Config,
-    running::{self, Mark},
+    running_server::{self, Mark},
 };
 
 /// A hub, and the simulator if it is built in.
@@ -99,7 +99,7 @@ pub async fn open(config: &Config, public_url: &Url, own_listeners: Vec<SocketAd
     // The database and the key may be what a restore was about to replace.
     backup::settle(&config.data_dir)?;
     let hub = builder.open().await?;
-    let mark = running::announce(&config.data_dir, &egress, public_url).unwrap_or_else(|error| {
+    let mark = running_server::announce(&config.data_dir, &egress, public_url).unwrap_or_else(|error| {
         tracing::warn!(%error, "the data folder cannot be written; programs on the same files do not know the address and the rules of this server");
         None
     });

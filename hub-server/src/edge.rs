@@ -93,7 +93,7 @@ impl<E: Endpoint> Endpoint for Edge<E> {
         let is_page = console::is_page(&path)
             || path == login_page::SIGN_IN
             || (external::is_opened_by_browsers(&path) && external::wants_a_page(request.headers()));
-        let look = is_page.then(|| Appearance::of(request.headers()));
+        let appearance = is_page.then(|| Appearance::of(request.headers()));
         let admitted = self.admit(&mut request).and_then(|()| Ok(parameters::check_once(&request)?));
         let network = request.data::<Client>().map(Client::network);
         let client_gone = ClientGone::of(&request);
@@ -111,7 +111,7 @@ impl<E: Endpoint> Endpoint for Edge<E> {
         };
         let mut response = match answer {
             Ok(response) => response,
-            Err(error) => self.failure(error, &path, &id.0, network, look),
+            Err(error) => self.failure(error, &path, &id.0, network, appearance),
         };
         let refuses_method = response.status() == StatusCode::METHOD_NOT_ALLOWED;
         if method == Method::OPTIONS && (refuses_method || path == "*") {
@@ -234,7 +234,7 @@ impl<E: Endpoint> Edge<E> {
         path: &str,
         id: &str,
         network: Option<IpAddr>,
-        look: Option<Appearance>,
+        appearance: Option<Appearance>,
     ) -> Response {
         let operation = error.data::<OperationId>().copied();
         let error = match ApiError::from_framework(error) {
@@ -252,8 +252,10 @@ impl<E: Endpoint> Edge<E> {
             let operation = operation.map_or("-", |operation| operation.0);
             tracing::error!(operation, request_id = id, cause = %inner.chain(), "internal error");
         }
-        let mut response = match look {
-            Some(look) => console::refusals::page(look, inner, id, self.routes.template(path).is_some()),
+        let mut response = match appearance {
+            Some(appearance) => {
+                console::refusals::page(appearance, inner, id, self.routes.template(path).is_some())
+            }
             None => error.render_at(path, id),
         };
         if inner.code() == ErrorCode::MethodNotAllowed

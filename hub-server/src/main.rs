@@ -22,7 +22,7 @@ use hub_server::{
     boot, command_line,
     config::{Config, DEFAULT_FILE, LogFormat, Report, Sources},
     health, logging, metrics_app,
-    running::Mark,
+    running_server::Mark,
     serve::{self, ServeLimits, Server, bind},
     service_manager,
     settings::Values,
@@ -120,11 +120,11 @@ fn check_config(sources: &Sources, all: bool) -> ExitCode {
 
 /// Every failure has exit code 1, invalid configuration included: container engines know no other.
 fn check_health(sources: &Sources) -> ExitCode {
-    let asked = match Config::load(sources) {
+    let health = match Config::load(sources) {
         Ok(config) => ask_health(&config).map_err(|reason| format!("error: {reason}")),
         Err(problems) => Err(problems.to_string()),
     };
-    match asked {
+    match health {
         Ok(()) => {
             // A closed pipe is intended by the reader.
             let _ = writeln!(io::stdout(), "ready");

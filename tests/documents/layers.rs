@@ -35,8 +35,8 @@ const ORDER: [(&str, &str); 3] = [
         gateway
         api mcp older_paths parameters oauth_complete webhook_payload openapi docs     # endpoints
         console login_page                                                  # pages
-        routes edge metrics_page below app in_process
-        config running banner boot command_line health otel logging         # the program
+        routes edge metrics_page path_prefix app in_process
+        config running_server banner boot command_line health otel logging         # the program
         service_manager with_simulator
         ",
     ),

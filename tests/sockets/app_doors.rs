@@ -70,7 +70,7 @@ async fn only_a_right_token_or_secret_opens_and_the_refusal_comes_before_the_swi
 async fn too_many_sockets_are_refused() {
     let scene = Scene::new(&[], &ALL).await;
     let mut open = Vec::new();
-    for _ in 0..hub_core::apps::sockets::MAX_PER_SEAT {
+    for _ in 0..hub_core::apps::sockets::MAX_SOCKETS_PER_SCOPE {
         open.push((scene.connect("").await, scene.connect_app("").await));
     }
     for refused in [scene.try_connect("").await, scene.try_connect_app("").await] {
@@ -82,12 +82,16 @@ async fn too_many_sockets_are_refused() {
     scene
         .stage
         .world
-        .until("a place is free", async || (context.node.places.taken() == 8).then_some(()))
+        .until("a place is free", async || (context.node.socket_slots.taken() == 8).then_some(()))
         .await;
     open.push((scene.connect("").await, scene.connect_app("").await));
     drop(open);
-    scene.stage.world.until("all are free", async || (context.node.places.taken() == 0).then_some(())).await;
-    assert_eq!(context.node.seats.count(), 0);
+    scene
+        .stage
+        .world
+        .until("all are free", async || (context.node.socket_slots.taken() == 0).then_some(()))
+        .await;
+    assert_eq!(context.node.app_sockets.count(), 0);
     scene.stop().await;
 }
 

@@ -146,8 +146,8 @@ async fn events_without_a_connected_app_are_queued_in_order() {
     let told = scene.logged(AppEventState::Delivered, 70).await;
     assert!(told.iter().all(|event| event.attempts == 1));
     drop(client);
-    let seats = scene.stage.world.hub.context().node.seats.clone();
-    let gone = async || (seats.count() == 0).then_some(());
+    let sockets = scene.stage.world.hub.context().node.app_sockets.clone();
+    let gone = async || (sockets.count() == 0).then_some(());
     scene.stage.world.until("the hub knows that the app is gone", gone).await;
     // Not for ever: as long as a webhook would be tried.
     scene.stage.say("too late");
@@ -288,9 +288,9 @@ async fn a_slow_app_delays_no_other_and_loses_nothing() {
         assert!(scene.content(&mut quick).await == text(n), "{n}");
         assert!(channel.message().await.1 == text(n), "{n}");
     }
-    let seats = &scene.stage.world.hub.context().node.seats;
-    assert!(seats.count() == 2 || seats.count() == 1, "the slow one may be gone by now");
-    scene.stage.world.until("the slow one is closed", async || (seats.count() == 1).then_some(())).await;
+    let sockets = &scene.stage.world.hub.context().node.app_sockets;
+    assert!(sockets.count() == 2 || sockets.count() == 1, "the slow one may be gone by now");
+    scene.stage.world.until("the slow one is closed", async || (sockets.count() == 1).then_some(())).await;
     drop(slow);
     let mut again = scene.connect("").await;
     let mut seen = vec![false; MESSAGES];

@@ -137,8 +137,8 @@ async fn a_key_that_ends_ends_its_sockets_and_its_polls() {
         );
     };
     let ends = async {
-        let live = &stage.world.hub.context().node.live;
-        stage.world.until("the poll waits", async || (live.count().1 == 1).then_some(())).await;
+        let listeners = &stage.world.hub.context().node.channel_listeners;
+        stage.world.until("the poll waits", async || (listeners.count().1 == 1).then_some(())).await;
         let channels = stage.world.hub.channels();
         channels.regenerate_key(&stage.world.owner, stage.bot.id, stage.channel, None, None).await.unwrap();
         assert_eq!(client.closed().await.0, 4401);

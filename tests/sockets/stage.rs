@@ -89,7 +89,7 @@ impl Stage {
     }
 
     pub fn sockets(&self) -> usize {
-        self.world.hub.context().node.live.count().0
+        self.world.hub.context().node.channel_listeners.count().0
     }
 
     pub async fn wait_sockets(&self, count: usize) {

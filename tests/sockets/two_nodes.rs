@@ -10,7 +10,7 @@ use hub_core::{
     admin::UserPatch,
     channels::{
         NewChannel,
-        log::{Audience, Ended, Item, LogEntry, News, PAGE, Start},
+        log::{Ended, Item, ListenerKind, LogEntry, News, PAGE, Start},
     },
     tasks::Tasks,
     testing::{TestHub, until},
@@ -34,7 +34,7 @@ async fn take(got: &Got, entry: &LogEntry) {
 }
 
 async fn follow_socket(hub: Hub, client: Actor, got: Got) {
-    let mut listener = hub.channels().listen(&client, Audience::Socket, Start::After(0)).await.unwrap();
+    let mut listener = hub.channels().listen(&client, ListenerKind::Socket, Start::After(0)).await.unwrap();
     loop {
         while listener.is_behind() {
             let Ok(items) = listener.read(PAGE).await else { return };
@@ -135,7 +135,7 @@ async fn clients_of_one_node_end_with_what_ends_on_the_other() {
         let made = first.hub().channels().create(&ada, bot.id, NewChannel::named(name), None).await.unwrap();
         let there = second.hub().channels();
         let client = there.authenticate_key(made.api_key.expose()).await.unwrap();
-        let listener = there.listen(&client, Audience::Socket, Start::Unspecified).await.unwrap();
+        let listener = there.listen(&client, ListenerKind::Socket, Start::Unspecified).await.unwrap();
         listeners.push((made.channel.id, made.api_key, listener));
     }
     let here = first.hub();

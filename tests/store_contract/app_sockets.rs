@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use hub_core::{
-    apps::{App, AppEventState, sockets::Seat},
+    apps::{App, AppEventState, sockets::SocketScope},
     id::{AppEventId, AppId, BotId, InstallationId, SocketId},
     page::PageRequest,
     store::{
@@ -36,8 +36,8 @@ struct Scene {
 }
 
 impl Scene {
-    fn seat(&self) -> Seat {
-        Seat::Installation(self.installation)
+    fn scope(&self) -> SocketScope {
+        SocketScope::Installation(self.installation)
     }
 
     fn socket(&self, db: &Db) -> OpenSocket {
@@ -79,18 +79,18 @@ async fn open(db: &Db, sockets: &[OpenSocket], now: Timestamp) {
 
 async fn rows(
     db: &Db,
-    seat: Seat,
+    scope: SocketScope,
     socket: SocketId,
     given: &[AppEventId],
     limit: u32,
     now: Timestamp,
 ) -> Vec<SocketEvent> {
     let mut read = db.store.read().await.unwrap();
-    read.app_sockets().following(seat, socket, given, (limit, i64::MAX), now).await.unwrap()
+    read.app_sockets().following(scope, socket, given, (limit, i64::MAX), now).await.unwrap()
 }
 
-async fn ids(db: &Db, seat: Seat, socket: SocketId, now: Timestamp) -> Vec<String> {
-    rows(db, seat, socket, &[], 50, now).await.into_iter().map(|row| row.id.to_string()).collect()
+async fn ids(db: &Db, scope: SocketScope, socket: SocketId, now: Timestamp) -> Vec<String> {
+    rows(db, scope, socket, &[], 50, now).await.into_iter().map(|row| row.id.to_string()).collect()
 }
 
 async fn write(db: &Db, ids: &[AppEventId]) -> Vec<WrittenEvent> {
@@ -158,22 +158,22 @@ async fn a_socket_gets_what_follows_oldest_first(db: &Db) {
     }
     let socket = weather.socket(db);
     open(db, &[socket], START).await;
-    let all = rows(db, weather.seat(), socket.id, &[], 50, START).await;
+    let all = rows(db, weather.scope(), socket.id, &[], 50, START).await;
     assert_eq!(all.iter().map(|row| &*row.event).collect::<Vec<_>>(), HOSTILE_TEXTS);
     assert_eq!(all.iter().map(|row| row.id).collect::<Vec<_>>(), events);
     assert!(all[0].trace_id.is_some());
     assert_eq!((all[0].bot_id, all[0].installation_id), (weather.bot, weather.installation));
-    assert_eq!(rows(db, weather.seat(), socket.id, &[], 2, START).await, all[..2]);
-    assert_eq!(rows(db, weather.seat(), socket.id, &events[..2], 2, START).await, all[2..4]);
+    assert_eq!(rows(db, weather.scope(), socket.id, &[], 2, START).await, all[..2]);
+    assert_eq!(rows(db, weather.scope(), socket.id, &events[..2], 2, START).await, all[2..4]);
     let mut read = db.store.read().await.unwrap();
     for (chars, seen) in [(1, 2), (4, 2), (5, 3), (i64::MAX, 50)] {
-        let page = read.app_sockets().following(weather.seat(), socket.id, &[], (50, chars), START).await;
+        let page = read.app_sockets().following(weather.scope(), socket.id, &[], (50, chars), START).await;
         assert_eq!(page.unwrap(), all[..seen.min(all.len())], "{chars}: the first text is empty");
     }
     drop(read);
     let id = weather.installation;
     commit!(db, |tx| tx.app_events().give_up(id, "gone").await).unwrap();
-    assert!(rows(db, weather.seat(), socket.id, &[], 50, START).await.is_empty());
+    assert!(rows(db, weather.scope(), socket.id, &[], 50, START).await.is_empty());
 }
 
 async fn of_several_sockets_the_newest_is_served(db: &Db) {
@@ -181,12 +181,12 @@ async fn of_several_sockets_the_newest_is_served(db: &Db) {
     let event = happen(db, &weather, "command", "{}").await.to_string();
     let (first, second) = (weather.socket(db), weather.socket(db));
     open(db, &[first, second], START).await;
-    assert!(ids(db, weather.seat(), first.id, START).await.is_empty());
-    assert_eq!(ids(db, weather.seat(), second.id, START).await, [&*event]);
+    assert!(ids(db, weather.scope(), first.id, START).await.is_empty());
+    assert_eq!(ids(db, weather.scope(), second.id, START).await, [&*event]);
     // Its node died.
     let later = START + MINUTE;
-    assert!(ids(db, weather.seat(), first.id, START + just_before(MINUTE)).await.is_empty());
-    assert_eq!(ids(db, weather.seat(), first.id, later).await, [&*event]);
+    assert!(ids(db, weather.scope(), first.id, START + just_before(MINUTE)).await.is_empty());
+    assert_eq!(ids(db, weather.scope(), first.id, later).await, [&*event]);
     assert_eq!(db.count("app_sockets").await, 2);
     open(db, &[first], later).await;
     assert_eq!(db.count("app_sockets").await, 1, "what ran out is forgotten");
@@ -194,7 +194,7 @@ async fn of_several_sockets_the_newest_is_served(db: &Db) {
     open(db, &[second], later + Duration::from_secs(1)).await;
     let only = second.id;
     commit!(db, |tx| tx.app_sockets().close(only).await).unwrap();
-    assert_eq!(ids(db, weather.seat(), first.id, later).await, [&*event]);
+    assert_eq!(ids(db, weather.scope(), first.id, later).await, [&*event]);
     commit!(db, |tx| tx.app_sockets().close_all().await).unwrap();
     assert_eq!(db.count("app_sockets").await, 0);
 }
@@ -205,7 +205,7 @@ async fn a_whole_apps_socket_gets_what_no_other_does(db: &Db) {
     let other = db.bot(bob).await;
     let there = install(db, weather.app, other, "there").await;
     let there = Scene { app: weather.app, bot: other, installation: there };
-    let seat = Seat::App(weather.app);
+    let scope = SocketScope::App(weather.app);
     let [here_1, there_1, here_2] = [
         happen(db, &weather, "command", "{}").await,
         happen(db, &there, "command", "{}").await,
@@ -214,25 +214,25 @@ async fn a_whole_apps_socket_gets_what_no_other_does(db: &Db) {
     .map(|id| id.to_string());
     let whole = OpenSocket { id: db.ids.next(), app_id: weather.app, installation_id: None };
     open(db, &[whole], START).await;
-    assert_eq!(ids(db, seat, whole.id, START).await, [&*here_1, &*there_1, &*here_2]);
+    assert_eq!(ids(db, scope, whole.id, START).await, [&*here_1, &*there_1, &*here_2]);
     // A socket of one installation comes first, also an older one.
     let own = weather.socket(db);
     open(db, &[own], START).await;
-    assert_eq!(ids(db, seat, whole.id, START).await, [&*there_1]);
-    assert_eq!(ids(db, weather.seat(), own.id, START).await, [&*here_1, &*here_2]);
-    assert_eq!(ids(db, seat, whole.id, START + MINUTE).await, [&*here_1, &*there_1, &*here_2]);
+    assert_eq!(ids(db, scope, whole.id, START).await, [&*there_1]);
+    assert_eq!(ids(db, weather.scope(), own.id, START).await, [&*here_1, &*here_2]);
+    assert_eq!(ids(db, scope, whole.id, START + MINUTE).await, [&*here_1, &*there_1, &*here_2]);
     let own = own.id;
     commit!(db, |tx| tx.app_sockets().close(own).await).unwrap();
     // Where it is switched off or gone it hears that alone.
     db.sql(format!("UPDATE app_installations SET enabled = FALSE WHERE id = '{}'", weather.installation))
         .await;
-    assert_eq!(ids(db, seat, whole.id, START).await, [&*there_1, &*here_2]);
+    assert_eq!(ids(db, scope, whole.id, START).await, [&*there_1, &*here_2]);
     db.sql("UPDATE users SET status = 'disabled' WHERE username = 'bob'").await;
-    assert_eq!(ids(db, seat, whole.id, START).await, [&*here_2]);
+    assert_eq!(ids(db, scope, whole.id, START).await, [&*here_2]);
     let newer = OpenSocket { id: db.ids.next(), ..whole };
     open(db, &[newer], START).await;
-    assert!(ids(db, seat, whole.id, START).await.is_empty());
-    assert_eq!(ids(db, seat, newer.id, START).await, [&*here_2]);
+    assert!(ids(db, scope, whole.id, START).await.is_empty());
+    assert_eq!(ids(db, scope, newer.id, START).await, [&*here_2]);
 }
 
 async fn shown(db: &Db, scene: &Scene) -> Vec<(AppEventState, u32, bool)> {
@@ -279,7 +279,7 @@ async fn events_taken_by_a_webhook_are_also_written_to_open_sockets(db: &Db) {
     settle(db, whole, AppEventState::Delivered).await;
     settle(db, pending, AppEventState::Pending).await;
     let wanted = [after, whole, pending].map(|id| id.to_string());
-    assert_eq!(ids(db, news.seat(), socket.id, START).await, wanted);
+    assert_eq!(ids(db, news.scope(), socket.id, START).await, wanted);
     let written = write(db, &[after, whole]).await;
     assert!(written.iter().all(|event| !event.is_over), "the webhook ended their traces");
     assert_eq!(shown(db, &news).await[1], (AppEventState::Delivered, 1, true));

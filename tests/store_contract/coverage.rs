@@ -15,7 +15,7 @@ const CASES: &[(&str, super::Covered)] = &[
     ("app_events", super::app_events::COVERED),
     ("app_sockets", super::app_sockets::COVERED),
     ("apps", super::apps::COVERED),
-    ("at_once", super::at_once::COVERED),
+    ("immediate_send", super::immediate_send::COVERED),
     ("binds", super::binds::COVERED),
     ("bots", super::bots::COVERED),
     ("channel_plugins", super::channel_plugins::COVERED),
@@ -59,14 +59,13 @@ fn files(folder: &Path) -> impl Iterator<Item = PathBuf> {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path())
 }
 
-/// The files of the store with the names of their rooms: what lies in a folder belongs to the file next to it.
+/// The files of the store, each with the name under which cases list its methods: its own, or that of its folder.
 pub(super) fn sources(store: &Path) -> Vec<(String, PathBuf)> {
-    let room = |path: &Path| path.file_stem().unwrap().to_str().unwrap().to_owned();
-    let parts = |path: PathBuf| {
-        let room = room(&path);
-        all_files(path).into_iter().map(move |part| (room.clone(), part))
+    let named = |path: PathBuf| {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        all_files(path).into_iter().map(move |file| (name.clone(), file))
     };
-    files(store).flat_map(parts).collect()
+    files(store).flat_map(named).collect()
 }
 
 /// A file, or the files of a folder and of the folders in it.
@@ -112,7 +111,7 @@ fn cases_call_what_they_name() {
     for (file, (_, cases)) in CASES {
         let own = std::fs::read_to_string(folder.join(format!("{file}.rs"))).unwrap();
         // Opening a database and handing over a command are what every case begins with.
-        let shared = include_str!("../support/database.rs").to_owned() + include_str!("../store_contract.rs");
+        let shared = include_str!("../support/database.rs").to_owned() + include_str!("mod.rs");
         for method in cases.iter().copied().flatten() {
             let called = |text: &str| {
                 text.contains(&format!(".{method}(")) || text.contains(&format!("Store::{method}("))

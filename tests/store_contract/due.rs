@@ -6,7 +6,7 @@ use hub_core::{
     id::NodeId,
     store::{
         deliveries::{DeliveryState, Finished},
-        due::{Followed, Noted, Reading, Stamp},
+        due::{Followed, Reading, Stamp, StoredClock},
         outbox::NewOutbound,
     },
     time::{Clock, Timestamp},
@@ -39,7 +39,7 @@ async fn a_step_of_the_clock_moves_due_times_and_leases_once(db: &Db) {
     assert_eq!(step, None, "nothing was noted before");
     // Both nodes saw the clock two hours ahead.
     let ahead = first.reading.wall + 2 * HOUR;
-    let noted = Noted { seen_at: ahead, moved_ms: 0 };
+    let noted = StoredClock { seen_at: ahead, moved_ms: 0 };
     let (before, _) = noted.follow(None, Reading { at, wall: ahead });
     let due_at = ahead + HOUR;
     let ends = due_at.as_millis();
@@ -89,7 +89,7 @@ async fn nothing_expires_for_a_step_that_a_new_node_took_for_a_downtime(db: &Db)
     let (new, _) = follow(None).await;
     let now = new.reading.wall;
     let behind = now - 26 * HOUR;
-    let noted = Noted { seen_at: behind, moved_ms: 0 };
+    let noted = StoredClock { seen_at: behind, moved_ms: 0 };
     let (before, _) = noted.follow(None, Reading { at, wall: behind });
     let items = [behind, now].map(|now| NewOutbound {
         now,
@@ -115,7 +115,7 @@ async fn an_outcome_that_is_stored_after_a_step_moves_along(db: &Db) {
     let clock = Clock::system();
     let ahead = clock.now() + 2 * HOUR;
     let read = Reading { at: clock.instant(), wall: ahead };
-    let (followed, _) = Noted { seen_at: ahead, moved_ms: 0 }.follow(None, read);
+    let (followed, _) = StoredClock { seen_at: ahead, moved_ms: 0 }.follow(None, read);
     // The renewal of leases that moves due times by the step is the outcome of another node, or goes unacknowledged.
     let follow = async |before: Option<Followed>| {
         let clock = clock.clone();

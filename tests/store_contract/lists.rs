@@ -9,7 +9,7 @@ use hub_core::{
     access::Role,
     accounts::UserStatus,
     admin::UserQuery,
-    apps::{AppView, sockets::Seat},
+    apps::{AppView, sockets::SocketScope},
     bots::{BotStatus, Direction, MessageFilter, MessageSearch, Outcome},
     id::{AppId, ChannelId, InstallationId, Kind, MessageId, PluginId, TraceId, kind},
     network::WindowRules,
@@ -20,7 +20,7 @@ use hub_core::{
         ai::ConversationQuery,
         audit::AuditFilter,
         leases::Lease,
-        recording::{Ran, record},
+        recording::{RecordedStatement, record},
     },
     time::Timestamp,
     traces::{TraceQuery, TraceSearch, TraceStatus},
@@ -45,7 +45,7 @@ pub struct Listed {
     /// The method, and which of its filters.
     pub name: String,
     /// The statements it ran.
-    pub ran: Vec<Ran>,
+    pub ran: Vec<RecordedStatement>,
     /// Steps of SQLite's virtual machine.
     pub steps: u64,
 }
@@ -293,10 +293,14 @@ async fn work_of_nodes(lists: &mut Lists) {
     list!(lists, app_events::has_due(epoch));
     list!(
         lists,
-        app_sockets::following(Seat::Installation(id(0)), id(0), &[], (LIMIT, 1_000_000), epoch),
+        app_sockets::following(SocketScope::Installation(id(0)), id(0), &[], (LIMIT, 1_000_000), epoch),
         "installation"
     );
-    list!(lists, app_sockets::following(Seat::App(id(0)), id(0), &[], (LIMIT, 1_000_000), epoch), "app");
+    list!(
+        lists,
+        app_sockets::following(SocketScope::App(id(0)), id(0), &[], (LIMIT, 1_000_000), epoch),
+        "app"
+    );
     list!(lists, messages::received(bot(), LIMIT));
     list!(lists, messages::recent_private(bot(), "person 0", epoch, LIMIT));
     let query = ConversationQuery {

@@ -5,7 +5,7 @@ use hub_core::{
     network::WindowRules,
     secret::Sealed,
     store::{
-        Piece,
+        DeletedBatch,
         leases::Lease,
         outbox::NewOutbound,
         sending::{Begun, ItemState, OpenItem, Settled},
@@ -432,14 +432,14 @@ async fn messages_go_when_nothing_waits_for_them(db: &Db) {
         let after = after.unwrap_or_default();
         commit!(db, |tx| tx.sending().delete_messages_before(&after, before, limit).await).unwrap()
     };
-    assert_eq!(delete(None, START, 9).await, Piece::default(), "made at that very moment");
+    assert_eq!(delete(None, START, 9).await, DeletedBatch::default(), "made at that very moment");
     let later = START + Duration::from_millis(1);
     // Of the first four the third alone has nothing that waits.
     let piece = delete(None, later, 4).await;
     assert_eq!((piece.deleted, piece.last.is_some()), (1, true));
     let piece = delete(piece.last, later, 9).await;
     assert_eq!((piece.deleted, piece.last.is_some()), (1, true));
-    assert_eq!(delete(piece.last, later, 9).await, Piece::default());
+    assert_eq!(delete(piece.last, later, 9).await, DeletedBatch::default());
     let kept = db.texts("SELECT dedupe_key FROM messages ORDER BY dedupe_key").await;
     assert_eq!(kept, ["parked", "pending", "queued", "sending"]);
     for table in ["channel_log", "deliveries", "traces", "outbox"] {

@@ -4,7 +4,7 @@ use hub_core::{
     id::{ChannelId, MessageId, PluginId, ReplayId, TraceId},
     page::PageRequest,
     store::{
-        Piece,
+        DeletedBatch,
         inbox::AcceptRoute,
         traces::{NewTrace, TraceUpdate},
     },
@@ -321,13 +321,17 @@ async fn old_traces_go_and_unfinished_ones_stay(db: &Db) {
         let after = after.to_owned();
         commit!(db, |tx| tx.traces().delete_before(&after, before, limit).await).unwrap()
     };
-    let none = Piece::default();
+    let none = DeletedBatch::default();
     assert_eq!(delete("", START, 10).await, none, "begun at that very moment");
     let later = START + Duration::from_millis(1);
     let piece = delete("", later, 1).await;
-    assert_eq!(piece, Piece { deleted: 1, last: Some(ids[0].to_string()) });
+    assert_eq!(piece, DeletedBatch { deleted: 1, last: Some(ids[0].to_string()) });
     let piece = delete(&ids[0].to_string(), later, 10).await;
-    assert_eq!(piece, Piece { deleted: 1, last: Some(ids[2].to_string()) }, "the unfinished one was visited");
+    assert_eq!(
+        piece,
+        DeletedBatch { deleted: 1, last: Some(ids[2].to_string()) },
+        "the unfinished one was visited"
+    );
     assert_eq!(delete(&ids[2].to_string(), later, 10).await, none);
     assert_eq!(db.texts("SELECT id FROM traces").await, [ids[2].to_string()]);
 }

@@ -17,8 +17,8 @@ use hub_core::{
 };
 
 use super::{
-    at_once::{at_once, reply},
     deliveries::finished,
+    immediate_send::{at_once, reply},
     scene::{Stage, add_channel, batch, message, stage, taken, with_ai},
 };
 use crate::support::database::{Db, START};

@@ -131,10 +131,10 @@ impl HttpClient {
         let answer = loop {
             let call = call()?;
             print_request(|| format!("> {method} {url}"));
-            let asked = Stopwatch::start();
+            let stopwatch = Stopwatch::start();
             let answer = self.egress.send(call).await.map_err(|error| self.unreachable(&error))?;
             print_request(|| {
-                let (millis, size) = (asked.elapsed().as_millis(), answer.body.len());
+                let (millis, size) = (stopwatch.elapsed().as_millis(), answer.body.len());
                 format!("< {} in {millis} ms, {size} bytes", answer.status)
             });
             let wait = wait_for(method, answer.status, &answer.headers, clock.now());

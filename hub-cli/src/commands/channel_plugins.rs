@@ -14,20 +14,20 @@ use crate::{
 };
 
 /// A channel of an open hub.
-struct Place {
+struct OpenChannel {
     client: Client,
     channel: ChannelRef,
 }
 
 pub async fn run(command: ChannelPluginsCommand, cx: &Context) -> Result<(), Failure> {
     match command {
-        ChannelPluginsCommand::List(target) => Place::find(&target, cx).await?.list(&cx.printer).await,
+        ChannelPluginsCommand::List(target) => OpenChannel::find(&target, cx).await?.list(&cx.printer).await,
         ChannelPluginsCommand::Install(args) => {
-            let place = Place::find(&args.target, cx).await?;
-            let id = place.plugin_id(&args.plugin).await?;
+            let channel = OpenChannel::find(&args.target, cx).await?;
+            let id = channel.plugin_id(&args.plugin).await?;
             let new = json!({ "plugin_id": id, "version": args.version, "position": args.position });
-            let path = format!("{}/install", place.path());
-            let done = place.client.post(&path, &without_nulls(&new)).await?;
+            let path = format!("{}/install", channel.path());
+            let done = channel.client.post(&path, &without_nulls(&new)).await?;
             cx.printer.note(&format!(
                 "{} {} is installed in this channel",
                 cell(&done, "name"),
@@ -36,23 +36,23 @@ pub async fn run(command: ChannelPluginsCommand, cx: &Context) -> Result<(), Fai
             show(done, &cx.printer)
         }
         ChannelPluginsCommand::Uninstall(args) => {
-            let place = Place::find(&args.target, cx).await?;
-            let id = place.plugin_id(&args.plugin).await?;
+            let channel = OpenChannel::find(&args.target, cx).await?;
+            let id = channel.plugin_id(&args.plugin).await?;
             let what = format!(
                 "this uninstalls {} from this channel; its position in the order is lost",
                 args.plugin
             );
             if args.confirm.is_confirmed(&what, &cx.printer).await? {
-                place.client.delete(&format!("{}/{id}", place.path())).await?;
+                channel.client.delete(&format!("{}/{id}", channel.path())).await?;
             }
-            place.list(&cx.printer).await
+            channel.list(&cx.printer).await
         }
         ChannelPluginsCommand::Order(args) => {
-            let place = Place::find(&args.target, cx).await?;
+            let channel = OpenChannel::find(&args.target, cx).await?;
             for (position, plugin) in (0..).zip(&args.plugins) {
-                place.change(plugin, &json!({ "position": position })).await?;
+                channel.change(plugin, &json!({ "position": position })).await?;
             }
-            place.list(&cx.printer).await
+            channel.list(&cx.printer).await
         }
         ChannelPluginsCommand::Enable(args) => switch(&args, true, cx).await,
         ChannelPluginsCommand::Disable(args) => switch(&args, false, cx).await,
@@ -60,12 +60,12 @@ pub async fn run(command: ChannelPluginsCommand, cx: &Context) -> Result<(), Fai
 }
 
 async fn switch(args: &ChannelPlugin, on: bool, cx: &Context) -> Result<(), Failure> {
-    let place = Place::find(&args.target, cx).await?;
-    let done = place.change(&args.plugin, &json!({ "enabled": on })).await?;
+    let channel = OpenChannel::find(&args.target, cx).await?;
+    let done = channel.change(&args.plugin, &json!({ "enabled": on })).await?;
     show(done, &cx.printer)
 }
 
-impl Place {
+impl OpenChannel {
     async fn find(target: &ChannelTarget, cx: &Context) -> Result<Self, Failure> {
         let client = cx.hub(&target.hub).await?;
         let channel = client.channel_ref(&target.bot, &target.channel).await?;

@@ -1,7 +1,7 @@
 //! Channels, on the files of a hub.
 
 use hub_core::egress::EgressConfig;
-use hub_server::running;
+use hub_server::running_server;
 use serde_json::{Value, json};
 
 use crate::{
@@ -146,7 +146,7 @@ fn the_url_of_a_gateway_is_that_of_the_server() {
     }
     // A server that runs knows best.
     let url = url::Url::parse("http://localhost:45678/").unwrap();
-    let _mark = running::announce(folder.path(), &EgressConfig::default(), &url).unwrap().unwrap();
+    let _mark = running_server::announce(folder.path(), &EgressConfig::default(), &url).unwrap().unwrap();
     assert_eq!(printed(&[("HUB_LISTEN", "127.0.0.1:0")])[0], "http://localhost:45678");
 }
 
@@ -170,7 +170,7 @@ fn a_refused_private_address_names_the_setting() {
         let allow = allow.iter().map(|rule| rule.parse().unwrap()).collect();
         let url = url::Url::parse("http://localhost:9800").unwrap();
         let rules = EgressConfig { allow, ..EgressConfig::default() };
-        running::announce(folder.path(), &rules, &url).unwrap().unwrap()
+        running_server::announce(folder.path(), &rules, &url).unwrap().unwrap()
     };
     let narrow = serve(&["10.0.0.0/8"]);
     refused("127.0.0.1:5678", "to allow it, add 127.0.0.1:5678 to the setting egress_allow");

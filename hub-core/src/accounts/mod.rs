@@ -75,7 +75,7 @@ impl<'h> Accounts<'h> {
     /// repeats the call until it returns 0.
     pub async fn delete_expired(&self, limit: u32) -> Result<u64> {
         let alive = self.alive();
-        let (told, audited) =
+        let (revoked_before, audited_before) =
             (alive.now - revocation::RETENTION, alive.now - self.ctx.config.audit_retention);
         self.ctx
             .store
@@ -84,12 +84,19 @@ impl<'h> Accounts<'h> {
                     let sessions = tx.accounts().delete_ended_sessions(alive, limit).await?;
                     let one_time = tx.accounts().delete_expired_one_time(alive.now, limit).await?;
                     let keys = tx.idempotency().delete_expired(alive.now, limit).await?;
-                    let told = tx.revocations().delete_before(told, limit).await?;
-                    let audited = tx.audit().delete_before(audited, limit).await?;
+                    let revocations = tx.revocations().delete_before(revoked_before, limit).await?;
+                    let audit_entries = tx.audit().delete_before(audited_before, limit).await?;
                     let flows = tx.sign_in_flows().delete_expired(alive.now, limit).await?;
                     let qr_logins = tx.qr_logins().delete_expired(alive.now, limit).await?;
                     let ilink_logins = tx.ilink().delete_expired_logins(alive.now, limit).await?;
-                    Ok(sessions + one_time + keys + told + audited + flows + qr_logins + ilink_logins)
+                    Ok(sessions
+                        + one_time
+                        + keys
+                        + revocations
+                        + audit_entries
+                        + flows
+                        + qr_logins
+                        + ilink_logins)
                 })
             })
             .await

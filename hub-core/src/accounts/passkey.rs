@@ -62,7 +62,7 @@ pub struct NewPasskey {
 
 /// State of a registration between its start and its end.
 #[derive(Serialize, Deserialize)]
-struct Making {
+struct PendingRegistration {
     holder: Holder,
     name: String,
     challenge: PasskeyRegistration,
@@ -152,8 +152,8 @@ impl Accounts<'_> {
             )
             .map_err(Error::internal)?;
         let name = new.name.unwrap_or_else(|| "Passkey".to_owned());
-        let making = Making { holder, name, challenge };
-        let flow_id = self.begin_flow(FlowPurpose::PasskeyRegistration, browser, LIFETIME, &making).await?;
+        let pending = PendingRegistration { holder, name, challenge };
+        let flow_id = self.begin_flow(FlowPurpose::PasskeyRegistration, browser, LIFETIME, &pending).await?;
         Ok(Ceremony { flow_id: flow_id.into(), public_key: creation_options(&options)? })
     }
 
@@ -174,9 +174,10 @@ impl Accounts<'_> {
     ) -> Result<(Option<SignedIn>, crate::accounts::Me)> {
         let webauthn = self.webauthn()?;
         let answer: RegisterPublicKeyCredential = read_credential(credential)?;
-        let making: Making = self.end_flow(FlowPurpose::PasskeyRegistration, flow_id, cookie).await?;
+        let pending: PendingRegistration =
+            self.end_flow(FlowPurpose::PasskeyRegistration, flow_id, cookie).await?;
         let credential = webauthn
-            .finish_passkey_registration(&answer, &making.challenge)
+            .finish_passkey_registration(&answer, &pending.challenge)
             .map_err(|error| refused(&error))?;
         let now = self.ctx.store.now();
         let row = |user_id| -> Result<PasskeyRow> {
@@ -185,11 +186,11 @@ impl Accounts<'_> {
                 user_id,
                 credential_id: BASE64URL_NOPAD.encode(credential.cred_id()),
                 credential: serde_json::to_string(&credential).map_err(Error::internal)?,
-                name: making.name.clone(),
+                name: pending.name.clone(),
                 created_at: now,
             })
         };
-        match making.holder {
+        match pending.holder {
             Holder::Existing { id } => {
                 let id: UserId = id.parse()?;
                 if actor.and_then(|actor| actor.user().ok()).map(|user| user.user_id) != Some(id) {

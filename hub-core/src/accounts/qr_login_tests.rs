@@ -191,8 +191,9 @@ async fn other_sessions_of_the_user_are_notified() {
     let seen = async |actor: &Actor| {
         fixture.accounts().activity(actor, &PageRequest::default()).await.unwrap().items
     };
-    let told = seen(&ada).await;
-    let actions: Vec<_> = told.iter().map(|one| (&*one.entry.action, one.method(), one.current)).collect();
+    let activity = seen(&ada).await;
+    let actions: Vec<_> =
+        activity.iter().map(|one| (&*one.entry.action, one.method(), one.current)).collect();
     assert_eq!(
         actions,
         [
@@ -202,10 +203,10 @@ async fn other_sessions_of_the_user_are_notified() {
             ("user.registered", None, false),
         ]
     );
-    assert!(told.iter().all(|one| one.by == ActivityBy::User));
+    assert!(activity.iter().all(|one| one.by == ActivityBy::User));
     assert!(seen(&screen).await[0].current, "it is how that session began");
     // The entry names what ends it.
-    fixture.accounts().delete_session(&ada, told[0].entry.target.parse().unwrap()).await.unwrap();
+    fixture.accounts().delete_session(&ada, activity[0].entry.target.parse().unwrap()).await.unwrap();
     assert_eq!(code(fixture.actor(&entered).await), ErrorCode::Unauthorized);
     // Other users are not notified, and the administrator is not named.
     let bob = fixture.register("bob").await.unwrap();

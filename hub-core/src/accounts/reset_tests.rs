@@ -41,7 +41,7 @@ async fn a_reset_link_sets_a_password_once_and_revokes_sessions() {
     fixture.actor(&bob).await.expect("a link that no one has used changes nothing");
     fixture.login("bob", PASSWORD).await.unwrap();
 
-    let mut told = fixture.hub.revocations();
+    let mut revocations = fixture.hub.revocations();
     // What is refused leaves the link.
     for bad in ["short", "bob", "password1"] {
         let refused = set(&fixture, &token, bad).await.unwrap_err();
@@ -51,7 +51,7 @@ async fn a_reset_link_sets_a_password_once_and_revokes_sessions() {
         );
     }
     assert_eq!(set(&fixture, &token, NEW).await.unwrap().username, "bob");
-    assert_eq!(told.recv().await.unwrap(), Revoked::User(id));
+    assert_eq!(revocations.recv().await.unwrap(), Revoked::User(id));
     assert_eq!(code(fixture.actor(&bob).await), ErrorCode::Unauthorized);
     assert_eq!(code(fixture.login("bob", PASSWORD).await), ErrorCode::Unauthorized);
     fixture.login("bob", NEW).await.unwrap();

@@ -4,7 +4,7 @@
 use crate::context::Context;
 
 pub mod ai_config;
-pub mod ai_test;
+pub mod ai_trial;
 mod audit;
 mod bots;
 mod invite;

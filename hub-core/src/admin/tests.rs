@@ -120,16 +120,16 @@ async fn a_disabled_or_deleted_user_is_signed_out_and_an_event_is_published() {
     let (bob, bob_id) = fixture.user("bob").await;
     let new = NewApiKey { name: "ci".into(), expires_in_days: None };
     let key = fixture.hub.accounts().create_api_key(&bob, new, None).await.unwrap().secret;
-    let mut told = fixture.hub.revocations();
+    let mut revocations = fixture.hub.revocations();
     let off = UserPatch { status: Some(UserStatus::Disabled), ..UserPatch::default() };
     fixture.hub.admin().update_user(&admin, bob_id, off).await.unwrap();
-    let revoked = told.recv().await.unwrap();
+    let revoked = revocations.recv().await.unwrap();
     assert_eq!(revoked, Revoked::User(bob_id));
     assert!(revoked.concerns(&bob));
     let refused = fixture.hub.accounts().authenticate_api_key(key.expose()).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::InvalidToken);
     fixture.hub.admin().delete_user(&admin, bob_id).await.unwrap();
-    assert_eq!(told.recv().await.unwrap(), Revoked::User(bob_id));
+    assert_eq!(revocations.recv().await.unwrap(), Revoked::User(bob_id));
     assert_eq!(fixture.hub.admin().user(&admin, bob_id).await.unwrap_err().code(), ErrorCode::NotFound);
     // The log keeps the name.
     let filter = AuditFilter { target: Some(bob_id.to_string()), ..AuditFilter::default() };
@@ -197,7 +197,7 @@ async fn sessions_of_a_user_are_listed_and_revoked() {
     let sessions = async |id| house_admin.sessions(&admin, id, &page).await.unwrap().items;
     let own = sessions(admin_id).await;
     assert!(own[0].current && !sessions(bob_id).await[0].current);
-    let mut told = fixture.hub.revocations();
+    let mut revocations = fixture.hub.revocations();
     let one = bob.user().unwrap().session_id.unwrap();
     for (id, session) in [(admin_id, one), (bob_id, own[0].id), (UserId::from_u128(1), one)] {
         let error = house_admin.end_sessions(&admin, id, Some(session)).await.unwrap_err();
@@ -212,13 +212,13 @@ async fn sessions_of_a_user_are_listed_and_revoked() {
         assert_eq!(refused.unwrap_err().code(), ErrorCode::Forbidden);
     }
     assert_eq!(house_admin.end_sessions(&admin, bob_id, Some(one)).await.unwrap(), 1);
-    assert_eq!(told.recv().await.unwrap(), Revoked::Session(one));
+    assert_eq!(revocations.recv().await.unwrap(), Revoked::Session(one));
     assert!(sessions(bob_id).await.is_empty());
     for _ in 0..3 {
         fixture.hub.accounts().login("bob", PASSWORD.into(), &ClientInfo::default()).await.unwrap();
     }
     assert_eq!(house_admin.end_sessions(&Actor::Operator, bob_id, None).await.unwrap(), 3);
-    assert_eq!(told.recv().await.unwrap(), Revoked::User(bob_id));
+    assert_eq!(revocations.recv().await.unwrap(), Revoked::User(bob_id));
     let filter = AuditFilter { action: Some("user.sessions_ended".into()), ..AuditFilter::default() };
     let log = house_admin.audit(&admin, &filter, &page).await.unwrap();
     let ended: Vec<_> = log.items.iter().map(|entry| entry.detail["sessions"].as_u64()).collect();

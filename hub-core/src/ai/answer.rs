@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{
     AiFault, AiFaultClass, Completion, Usage,
     calls::Calls,
-    lenient::{self, is_something},
+    lenient_json::{self, is_something},
 };
 use crate::egress::EgressFault;
 
@@ -29,7 +29,7 @@ const BROKEN_ENDS: [&str; 4] = ["error", "network_error", "insufficient_system_r
 
 /// A completion that is still being received.
 #[derive(Debug, Default)]
-pub(super) struct Growing {
+pub(super) struct PartialCompletion {
     text: String,
     thinking: String,
     refusal: String,
@@ -55,12 +55,12 @@ pub(super) struct Growing {
 
 /// Member of a choice that contained the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum MessageMember {
     Delta,
     Message,
 }
 
-impl Growing {
+impl PartialCompletion {
     /// Takes the data of one event. Returns `true` when nothing follows.
     pub(super) fn take_event(&mut self, data: &str) -> Result<bool, AiFault> {
         let mut data = data.trim();
@@ -71,13 +71,13 @@ impl Growing {
         if data.trim_matches(['"', '[', ']']).eq_ignore_ascii_case("done") {
             self.done = true;
         } else if data.starts_with(['{', '[']) {
-            match lenient::parse_all(data) {
+            match lenient_json::parse_all(data) {
                 Ok(values) => values.iter().try_for_each(|value| self.take_value(value))?,
                 // Some servers leave out the empty line between events.
                 Err(_) if data.contains('\n') => return self.take_lines(data),
                 Err(_) => return Err(AiFault::not_understood("an event of the stream is no JSON")),
             }
-        } else if self.noise.len() < lenient::MAX_WORDS {
+        } else if self.noise.len() < lenient_json::MAX_WORDS {
             self.noise.push_str(data);
         }
         Ok(self.done)
@@ -94,14 +94,14 @@ impl Growing {
 
     /// Takes a whole answer, a part of one, or a list of either.
     pub(super) fn take_value(&mut self, value: &Value) -> Result<(), AiFault> {
-        lenient::objects(Some(value)).try_for_each(|answer| self.take_answer(answer))
+        lenient_json::objects(Some(value)).try_for_each(|answer| self.take_answer(answer))
     }
 
     fn take_answer(&mut self, answer: &Map<String, Value>) -> Result<(), AiFault> {
         let has_choices =
-            |answer: &Map<String, Value>| lenient::objects(answer.get("choices")).next().is_some();
+            |answer: &Map<String, Value>| lenient_json::objects(answer.get("choices")).next().is_some();
         let is_native = |answer: &Map<String, Value>| answer.get("message").is_some_and(Value::is_object);
-        let inner = lenient::unwrapped(answer, |answer| has_choices(answer) || is_native(answer));
+        let inner = lenient_json::unwrapped(answer, |answer| has_choices(answer) || is_native(answer));
         self.take_usage(inner.get("usage").or_else(|| answer.get("x_groq")?.get("usage")));
         if has_choices(inner) {
             self.began = true;
@@ -111,17 +111,17 @@ impl Growing {
             self.take_native(inner)?;
         }
         // An error after the end does not invalidate the answer.
-        let has_error = lenient::error_in(answer).is_some()
-            || (!has_choices(inner) && !is_native(inner) && lenient::describes_error(answer));
+        let has_error = lenient_json::error_in(answer).is_some()
+            || (!has_choices(inner) && !is_native(inner) && lenient_json::describes_error(answer));
         if has_error && !self.is_whole() {
-            return Err(AiFault::told_in_answer(&Value::Object(answer.clone())));
+            return Err(AiFault::reported_in_answer(&Value::Object(answer.clone())));
         }
         Ok(())
     }
 
     fn take_choices(&mut self, answer: &Map<String, Value>) -> Result<(), AiFault> {
-        let choices: Vec<_> = lenient::objects(answer.get("choices")).collect();
-        let index = |choice: &Map<String, Value>| lenient::number(choice.get("index"));
+        let choices: Vec<_> = lenient_json::objects(answer.get("choices")).collect();
+        let index = |choice: &Map<String, Value>| lenient_json::number(choice.get("index"));
         let first = choices.iter().find(|choice| index(choice) == Some(0)).or(choices.first());
         let wanted = *self.choice.get_or_insert_with(|| first.and_then(|choice| index(choice)).unwrap_or(0));
         let ours = choices.iter().enumerate().find(|(place, choice)| match index(choice) {
@@ -134,11 +134,11 @@ impl Growing {
             |name: &str| choice.get(name).and_then(Value::as_object).filter(|object| !object.is_empty());
         match (object("delta"), object("message")) {
             (Some(delta), Some(message)) => {
-                self.take_message(delta, Place::Delta)?;
-                self.take_message(message, Place::Message)?;
+                self.take_message(delta, MessageMember::Delta)?;
+                self.take_message(message, MessageMember::Message)?;
             }
-            (Some(delta), None) => self.take_message(delta, Place::Delta)?,
-            (None, Some(message)) => self.take_message(message, Place::Message)?,
+            (Some(delta), None) => self.take_message(delta, MessageMember::Delta)?,
+            (None, Some(message)) => self.take_message(message, MessageMember::Message)?,
             // Text completions.
             (None, None) => {
                 let text = choice.get("text").or_else(|| choice.get("content")).and_then(Value::as_str);
@@ -152,9 +152,9 @@ impl Growing {
     /// An answer or a piece in the form of Ollama's own interface.
     fn take_native(&mut self, answer: &Map<String, Value>) -> Result<(), AiFault> {
         if let Some(message) = answer.get("message").and_then(Value::as_object) {
-            self.take_message(message, Place::Delta)?;
+            self.take_message(message, MessageMember::Delta)?;
         }
-        let count = |name: &str| lenient::number(answer.get(name));
+        let count = |name: &str| lenient_json::number(answer.get(name));
         if let (Some(prompt_tokens), Some(completion_tokens)) =
             (count("prompt_eval_count"), count("eval_count"))
         {
@@ -166,14 +166,14 @@ impl Growing {
     }
 
     fn take_end(&mut self, reason: Option<&Value>) {
-        if let Some(reason) = lenient::text(reason).filter(|reason| reason != "null") {
+        if let Some(reason) = lenient_json::text(reason).filter(|reason| reason != "null") {
             self.finish_reason = Some(reason);
         }
     }
 
     fn take_usage(&mut self, usage: Option<&Value>) {
         let Some(usage) = usage.and_then(Value::as_object) else { return };
-        let count = |names: [&str; 2]| names.iter().find_map(|name| lenient::number(usage.get(*name)));
+        let count = |names: [&str; 2]| names.iter().find_map(|name| lenient_json::number(usage.get(*name)));
         let (read, written) =
             (count(["prompt_tokens", "input_tokens"]), count(["completion_tokens", "output_tokens"]));
         if read.is_some() || written.is_some() {
@@ -182,8 +182,8 @@ impl Growing {
         }
     }
 
-    fn take_message(&mut self, message: &Map<String, Value>, place: Place) -> Result<(), AiFault> {
-        if place == Place::Message {
+    fn take_message(&mut self, message: &Map<String, Value>, member: MessageMember) -> Result<(), AiFault> {
+        if member == MessageMember::Message {
             self.forget_what_is_repeated(message);
         }
         let thinking =
@@ -191,14 +191,14 @@ impl Growing {
         match thinking {
             Some(thinking) => self.push_thinking(thinking)?,
             None => {
-                for detail in lenient::objects(message.get("reasoning_details")) {
+                for detail in lenient_json::objects(message.get("reasoning_details")) {
                     let text = detail.get("text").or_else(|| detail.get("summary")).and_then(Value::as_str);
                     self.push_thinking(text.unwrap_or_default())?;
                 }
             }
         }
         if let Some(content) = message.get("content") {
-            if place == Place::Message && content.is_array() {
+            if member == MessageMember::Message && content.is_array() {
                 self.content = Some(content.clone());
             }
             self.take_content(content, 0)?;
@@ -214,7 +214,7 @@ impl Growing {
             let bytes = self.calls.take(calls, self.lists)?;
             self.keep(bytes)?;
         }
-        self.take_extra(message, place)
+        self.take_extra(message, member)
     }
 
     /// Clears the parts so far if the message repeats them: in a stream, a message may be either a repetition or
@@ -259,7 +259,7 @@ impl Growing {
     }
 
     /// Keeps members that are not read: endpoints require them back with the results of tools.
-    fn take_extra(&mut self, message: &Map<String, Value>, place: Place) -> Result<(), AiFault> {
+    fn take_extra(&mut self, message: &Map<String, Value>, member: MessageMember) -> Result<(), AiFault> {
         for (name, value) in message.iter().filter(|(name, _)| !READ.contains(&name.as_str())) {
             if !is_something(value) && !value.is_boolean() {
                 continue;
@@ -270,13 +270,13 @@ impl Growing {
             };
             let is_thinking = THINKING.contains(&name.as_str());
             match (self.extra.get_mut(name), value) {
-                (Some(Value::String(known)), Value::String(more)) if place == Place::Delta => {
+                (Some(Value::String(known)), Value::String(more)) if member == MessageMember::Delta => {
                     // Pieces of a text follow each other; a constant is repeated.
                     if is_thinking || known != more {
                         known.push_str(more);
                     }
                 }
-                (Some(Value::Array(known)), Value::Array(more)) if place == Place::Delta => {
+                (Some(Value::Array(known)), Value::Array(more)) if member == MessageMember::Delta => {
                     known.extend(more.iter().cloned());
                 }
                 _ => _ = self.extra.insert(name.clone(), value.clone()),
@@ -325,10 +325,10 @@ impl Growing {
     /// # Errors
     /// [`AiFaultClass::Cut`] with the text that the endpoint sent in place of the rest.
     pub(super) fn finish(self) -> Result<Completion, AiFault> {
-        let said = Some(lenient::page_words(&self.noise)).filter(|words| !words.is_empty());
+        let said = Some(lenient_json::page_words(&self.noise)).filter(|words| !words.is_empty());
         if !self.began && !self.noise.is_empty() && !self.is_whole() {
             let message = "the stream holds no chat completion";
-            return Err(AiFault { told: said, ..AiFault::not_understood(message) });
+            return Err(AiFault { endpoint_message: said, ..AiFault::not_understood(message) });
         }
         if !self.is_whole() {
             let message = match self.finish_reason {
@@ -340,7 +340,7 @@ impl Growing {
                 ),
             };
             let mut fault = AiFault::new(AiFaultClass::Cut, message);
-            fault.told = said;
+            fault.endpoint_message = said;
             return Err(fault);
         }
         let is_refusal = self.text.trim().is_empty() && !self.refusal.is_empty();

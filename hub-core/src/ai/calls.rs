@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{AiFault, ToolCall, lenient};
+use super::{AiFault, ToolCall, lenient_json};
 
 /// Most tools that a model may ask for in one answer.
 pub(super) const MAX_TOOL_CALLS: usize = 16;
@@ -13,10 +13,10 @@ pub(super) const MAX_TOOL_CALLS: usize = 16;
 const NO_ARGUMENTS: &str = "{}";
 
 #[derive(Debug, Default)]
-pub(super) struct Calls(Vec<Growing>);
+pub(super) struct Calls(Vec<PartialCall>);
 
 #[derive(Debug, Default)]
-struct Growing {
+struct PartialCall {
     call: ToolCall,
     index: Option<u64>,
     /// The list of calls in which it was last named.
@@ -25,7 +25,7 @@ struct Growing {
 
 /// One element of `tool_calls`.
 #[derive(Debug)]
-struct Piece {
+struct CallDelta {
     id: String,
     index: Option<u64>,
     name: String,
@@ -47,8 +47,8 @@ impl Calls {
     /// Takes the elements of one list; `list` numbers the lists. Returns the bytes that are kept of it.
     pub(super) fn take(&mut self, calls: &Value, list: u64) -> Result<usize, AiFault> {
         let mut bytes = 0;
-        for call in lenient::objects(Some(calls)) {
-            let piece = Piece::read(call);
+        for call in lenient_json::objects(Some(calls)) {
+            let piece = CallDelta::read(call);
             bytes += piece.name.len() + piece.arguments.len() + piece.id.len();
             let place = match self.place(&piece, list) {
                 Some(place) => place,
@@ -56,7 +56,7 @@ impl Calls {
                     return Err(AiFault::not_understood("the model requested more than 16 tools"));
                 }
                 None => {
-                    self.0.push(Growing::default());
+                    self.0.push(PartialCall::default());
                     self.0.len() - 1
                 }
             };
@@ -66,8 +66,8 @@ impl Calls {
     }
 
     /// The call that a piece continues; `None` when it begins one.
-    fn place(&self, piece: &Piece, list: u64) -> Option<usize> {
-        let last_where = |fits: &dyn Fn(&Growing) -> bool| self.0.iter().rposition(fits);
+    fn place(&self, piece: &CallDelta, list: u64) -> Option<usize> {
+        let last_where = |fits: &dyn Fn(&PartialCall) -> bool| self.0.iter().rposition(fits);
         let continues = |place: usize| self.0[place].is_continued_by(piece, list).then_some(place);
         if !piece.id.is_empty()
             && let Some(place) = last_where(&|known| {
@@ -89,7 +89,7 @@ impl Calls {
     pub(super) fn finish(self) -> Result<Vec<ToolCall>, AiFault> {
         let is_empty = |call: &ToolCall| call.name.is_empty() && call.arguments.trim().is_empty();
         let mut calls: Vec<ToolCall> = Vec::new();
-        for (place, Growing { mut call, .. }) in self.0.into_iter().enumerate() {
+        for (place, PartialCall { mut call, .. }) in self.0.into_iter().enumerate() {
             if is_empty(&call) {
                 continue;
             }
@@ -110,7 +110,7 @@ impl Calls {
     }
 }
 
-impl Piece {
+impl CallDelta {
     fn read(call: &Map<String, Value>) -> Self {
         let nested = call.get("function").and_then(Value::as_object);
         let function = nested.unwrap_or(call);
@@ -129,9 +129,9 @@ impl Piece {
         };
         let known = ["id", "index", "type", "function", "name", "arguments", "input", "parameters", "args"];
         Self {
-            id: lenient::text(call.get("id")).unwrap_or_default(),
-            index: lenient::number(call.get("index")),
-            name: lenient::text(function.get("name")).unwrap_or_default(),
+            id: lenient_json::text(call.get("id")).unwrap_or_default(),
+            index: lenient_json::number(call.get("index")),
+            name: lenient_json::text(function.get("name")).unwrap_or_default(),
             arguments,
             extra: unknown(call, &known),
             function_extra: nested.map(|members| unknown(members, &known[5..])).unwrap_or_default(),
@@ -139,9 +139,9 @@ impl Piece {
     }
 }
 
-impl Growing {
+impl PartialCall {
     /// Whether a piece with this call's id or place is more of this call.
-    fn is_continued_by(&self, piece: &Piece, list: u64) -> bool {
+    fn is_continued_by(&self, piece: &CallDelta, list: u64) -> bool {
         let Self { call, named_in, .. } = self;
         if piece.name.is_empty() || call.name.is_empty() {
             return true;
@@ -160,7 +160,7 @@ impl Growing {
         !begins_anew && call.arguments.is_empty() && (has_id || piece.index.is_some())
     }
 
-    fn take(&mut self, piece: Piece, list: u64) {
+    fn take(&mut self, piece: CallDelta, list: u64) {
         let call = &mut self.call;
         if call.id.is_empty() {
             call.id = piece.id;

@@ -214,7 +214,7 @@ struct Refusal<'f> {
 
 impl<'f> Refusal<'f> {
     fn of(fault: &'f AiFault, status: u16) -> Self {
-        let words = fault.told.as_deref().unwrap_or_default().to_lowercase();
+        let words = fault.endpoint_message.as_deref().unwrap_or_default().to_lowercase();
         let is_unsupported = UNSUPPORTED.iter().any(|word| words.contains(word))
             || fault.names.iter().any(|name| UNSUPPORTED.iter().any(|word| name.contains(word)));
         Self { words, names: &fault.names, is_unsupported, is_about_request: status != 500 }
@@ -278,10 +278,10 @@ impl<'f> Refusal<'f> {
 
 /// The dialects of endpoints and their models. Clones share them; nothing outlives the process.
 #[derive(Debug, Clone, Default)]
-pub struct Dialects(Arc<Mutex<HashMap<Place, (Dialect, Instant)>>>);
+pub struct Dialects(Arc<Mutex<HashMap<ModelKey, (Dialect, Instant)>>>);
 
 /// The URL of an endpoint and the name of a model.
-type Place = (String, String);
+type ModelKey = (String, String);
 
 impl Dialects {
     pub(super) fn of(&self, endpoint: &Endpoint, model: &str, now: Instant) -> Dialect {

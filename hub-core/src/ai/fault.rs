@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-use super::lenient::{self, error_names, error_words, page_words};
+use super::lenient_json::{self, error_names, error_words, page_words};
 use crate::{egress::EgressFault, sse::Events};
 
 /// Error codes with which endpoints report an account without credit, in lower case.
@@ -43,7 +43,7 @@ pub struct AiFault {
     /// A sentence for the trace, without the endpoint's own text.
     pub message: Cow<'static, str>,
     /// The endpoint's error text, at most 2 KiB, for its owner.
-    pub told: Option<String>,
+    pub endpoint_message: Option<String>,
     /// Whether a retry cannot succeed.
     pub permanent: bool,
     /// Headers of the response, which may request a delay.
@@ -94,7 +94,7 @@ impl AiFault {
         Self {
             class,
             message: message.into(),
-            told: None,
+            endpoint_message: None,
             permanent,
             headers: Box::default(),
             names: Vec::new(),
@@ -106,7 +106,7 @@ impl AiFault {
     }
 
     /// Reads the error in a response whose status is 2xx. A code that is an HTTP status counts as the status.
-    pub(super) fn told_in_answer(answer: &Value) -> Self {
+    pub(super) fn reported_in_answer(answer: &Value) -> Self {
         let names = error_names(answer);
         let status = names.iter().find_map(|name| name.parse().ok().filter(|code| (400..600).contains(code)));
         let class = status.map_or(AiFaultClass::Cut, AiFaultClass::Status);
@@ -128,7 +128,7 @@ impl AiFault {
         };
         let body = String::from_utf8_lossy(body);
         let (words, names) =
-            match lenient::parse(body.trim_start_matches('\u{feff}')).or_else(|_| event(&body)) {
+            match lenient_json::parse(body.trim_start_matches('\u{feff}')).or_else(|_| event(&body)) {
                 Ok(json) => (error_words(&json), error_names(&json)),
                 Err(()) => (page_words(&body), Vec::new()),
             };
@@ -141,7 +141,7 @@ impl AiFault {
         // A retry cannot succeed before the account is charged, which takes longer than all retries.
         self.permanent |= names.iter().any(|name| NO_BALANCE_NAMES.contains(&name.as_str()))
             || NO_BALANCE_WORDS.iter().any(|known| lower.contains(known));
-        self.told = Some(words).filter(|words| !words.is_empty());
+        self.endpoint_message = Some(words).filter(|words| !words.is_empty());
         self.names = names;
         self
     }
@@ -152,5 +152,5 @@ fn event(body: &str) -> Result<Value, ()> {
     let mut events = Events::new(body.len());
     let mut data = events.feed(body.as_bytes()).unwrap_or_default();
     data.extend(events.pending());
-    data.iter().find_map(|data| lenient::parse(data).ok().filter(Value::is_object)).ok_or(())
+    data.iter().find_map(|data| lenient_json::parse(data).ok().filter(Value::is_object)).ok_or(())
 }

@@ -15,7 +15,7 @@ mod client;
 mod dialect;
 mod endpoint;
 mod fault;
-mod lenient;
+mod lenient_json;
 mod reader;
 mod text;
 mod thinking;

@@ -7,8 +7,8 @@ use tokio::sync::Notify;
 
 use super::{
     AiFault, AiFaultClass, Completion,
-    answer::Growing,
-    lenient::{self, page_words},
+    answer::PartialCompletion,
+    lenient_json::{self, page_words},
 };
 use crate::{
     egress::{EgressFault, Reader},
@@ -28,7 +28,7 @@ pub(super) struct AnswerReader {
     status: StatusCode,
     headers: HeaderMap,
     form: Form,
-    growing: Growing,
+    growing: PartialCompletion,
     /// The body, where it is not a stream.
     body: Vec<u8>,
     fault: Option<AiFault>,
@@ -154,7 +154,7 @@ impl AnswerReader {
         }
         self.take_rest();
         if matches!(self.form, Form::Json) {
-            return lenient::parse(&String::from_utf8_lossy(&self.body)).is_ok();
+            return lenient_json::parse(&String::from_utf8_lossy(&self.body)).is_ok();
         }
         self.growing.is_whole()
     }
@@ -179,7 +179,7 @@ impl AnswerReader {
     fn take_json(&mut self) -> Result<(), AiFault> {
         let body = String::from_utf8_lossy(&self.body);
         let body = body.trim_start_matches('\u{feff}');
-        let (values, rest) = match lenient::parse_all(body) {
+        let (values, rest) = match lenient_json::parse_all(body) {
             Ok(values) => (values, None),
             Err((values, error)) => (values, Some(error)),
         };
@@ -191,11 +191,11 @@ impl AnswerReader {
             Some(error) => {
                 let message =
                     if error.is_eof() { "the response is cut off" } else { "the response is not valid JSON" };
-                Err(AiFault { told: self.said(), ..AiFault::not_understood(message) })
+                Err(AiFault { endpoint_message: self.said(), ..AiFault::not_understood(message) })
             }
             None if !self.growing.began => {
                 let message = "the response is not a chat completion";
-                Err(AiFault { told: self.said(), ..AiFault::not_understood(message) })
+                Err(AiFault { endpoint_message: self.said(), ..AiFault::not_understood(message) })
             }
             // Several values are a stream, which says when it ends.
             None if values.len() > 1 => Ok(()),
@@ -214,7 +214,7 @@ impl AnswerReader {
         } else {
             "the response is a text and not a chat completion"
         };
-        AiFault { told: self.said(), ..AiFault::not_understood(message) }
+        AiFault { endpoint_message: self.said(), ..AiFault::not_understood(message) }
     }
 
     fn said(&self) -> Option<String> {

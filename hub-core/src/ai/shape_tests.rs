@@ -36,7 +36,7 @@ fn every_shape_is_read_as_it_is_meant() {
             (Err(fault), Meaning::Fails { class, permanent, told }) => {
                 fault.class.as_str() == *class
                     && fault.permanent == *permanent
-                    && fault.told.as_deref().unwrap_or_default().contains(told)
+                    && fault.endpoint_message.as_deref().unwrap_or_default().contains(told)
             }
             _ => false,
         };

@@ -30,7 +30,7 @@ impl AppRuntime {
     }
 
     fn wants(&self, kind: AppEventKind) -> bool {
-        self.events.iter().any(|asked| *asked == kind || *asked == AppEventKind::Message)
+        self.events.iter().any(|subscribed| *subscribed == kind || *subscribed == AppEventKind::Message)
     }
 
     /// Returns the text after the app's handle if the text begins with the handle.

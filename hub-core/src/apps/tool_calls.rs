@@ -209,8 +209,8 @@ mod tests {
     fn a_tool_of_the_installation_replaces_the_tool_of_the_app() {
         let own = AppTool { description: "of this bot".to_owned(), ..tool("weather", None) };
         let tools = Toolbox::merged(vec![tool("news", None), tool("weather", None)], vec![own]);
-        let told: Vec<_> = tools.iter().map(|tool| (&*tool.name, &*tool.description)).collect();
-        assert_eq!(told, [("news", "does news"), ("weather", "of this bot")]);
+        let offered: Vec<_> = tools.iter().map(|tool| (&*tool.name, &*tool.description)).collect();
+        assert_eq!(offered, [("news", "does news"), ("weather", "of this bot")]);
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Apps<'_> {
         let Some(url) = app.webhook_url.clone() else {
             return Err(Error::conflict("the app has no URL for events"));
         };
-        let outcome = self.asked(app.id, &url).await;
+        let outcome = self.send_challenge(app.id, &url).await;
         let (id, verified, now) = (app.id, outcome.is_ok(), self.ctx.store.now());
         let noted = self.ctx.store.write(move |tx| {
             Box::pin(async move {
@@ -80,7 +80,7 @@ impl Apps<'_> {
         outcome
     }
 
-    async fn asked(&self, id: AppId, url: &str) -> Result<()> {
+    async fn send_challenge(&self, id: AppId, url: &str) -> Result<()> {
         let refused = |why: String| {
             Error::new(ErrorCode::UpstreamError, format!("the app's URL did not echo the challenge: {why}"))
         };

@@ -29,17 +29,17 @@ use crate::{
 mod archive;
 mod create;
 mod envelope;
+mod location;
 mod nightly;
 #[cfg(feature = "s3")]
 mod object;
-mod place;
 mod restore;
 mod swap;
 
 pub use archive::{Manifest, Member};
 pub use create::{Created, NewBackup, create, default_name};
+pub use location::{BackupTarget, Location};
 pub use nightly::{Nightly, TimeOfDay, newest_nightly};
-pub use place::{BackupTarget, Location};
 pub use restore::{Restored, restore, verify, would_replace};
 pub use swap::settle;
 

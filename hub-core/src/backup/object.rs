@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Bytes that are handed over at a time, and how many of such pieces wait.
-const PIECE: usize = 1 << 20;
+const CHUNK_SIZE: usize = 1 << 20;
 const WAITING: usize = 2;
 /// Bytes of a part: S3 takes 10,000 of them, so that a backup may have 160 GB. One part fills while one is on its way.
 const PART: usize = 16 << 20;
@@ -101,7 +101,7 @@ pub(super) async fn upload<T: Send + 'static>(
     let mut parts = WriteMultipart::new_with_chunk_size(begun, PART);
     let (pieces, mut waiting) = mpsc::channel(WAITING);
     let filling = blocking(move || {
-        let mut out = Outgoing { pieces, piece: BytesMut::with_capacity(PIECE), size: 0 };
+        let mut out = Outgoing { pieces, piece: BytesMut::with_capacity(CHUNK_SIZE), size: 0 };
         let filled = fill(&mut out)?;
         out.send().map_err(Error::internal)?;
         Ok((filled, out.size))
@@ -174,9 +174,9 @@ impl Outgoing {
 
 impl Write for Outgoing {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(PIECE - self.piece.len());
+        let taken = bytes.len().min(CHUNK_SIZE - self.piece.len());
         self.piece.extend_from_slice(&bytes[..taken]);
-        if self.piece.len() == PIECE {
+        if self.piece.len() == CHUNK_SIZE {
             self.send()?;
         }
         Ok(taken)

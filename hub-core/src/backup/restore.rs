@@ -49,9 +49,9 @@ pub async fn verify(
     let name = HEXLOWER.encode(&random.bytes::<8>());
     let folder = Scratch(std::env::temp_dir().join(format!("hub-verify-{name}")));
     private_files::create_folder(&folder.0).map_err(|error| unusable(&folder.0, error))?;
-    let places = Places::in_folder(&folder.0);
-    let manifest = unpack(from, passphrase, places.clone()).await?;
-    check(&manifest, &places, home, random).await?;
+    let paths = MemberPaths::in_folder(&folder.0);
+    let manifest = unpack(from, passphrase, paths.clone()).await?;
+    check(&manifest, &paths, home, random).await?;
     Ok(manifest)
 }
 
@@ -100,7 +100,7 @@ pub async fn restore(
             .with_hint("confirm that it is replaced, which keeps it aside, or choose another data directory")
             .with_advice([Advice::Confirm, Advice::Set(Setting::DataDir, None)]));
     }
-    let targets = Places {
+    let targets = MemberPaths {
         database,
         media: home.media_folder().map(Path::to_owned),
         next_key: data_dir::next_key_file(&key_file),
@@ -129,11 +129,11 @@ pub async fn restore(
 }
 
 /// Unpacks the members of a backup to their targets; returns its manifest.
-async fn unpack(from: &Location, passphrase: Option<Secret>, places: Places) -> Result<Manifest> {
+async fn unpack(from: &Location, passphrase: Option<Secret>, paths: MemberPaths) -> Result<Manifest> {
     let read = move |from: &mut dyn Read| {
-        places.make_media()?;
-        let manifest = archive::read(from, passphrase.as_ref(), |name, from| places.take(name, from))?;
-        places.sync_media()?;
+        paths.make_media()?;
+        let manifest = archive::read(from, passphrase.as_ref(), |name, from| paths.take(name, from))?;
+        paths.sync_media()?;
         Ok(manifest)
     };
     match from {
@@ -157,7 +157,7 @@ fn open(path: &Path) -> Result<File> {
 
 /// Target paths of the members of a backup.
 #[derive(Debug, Clone)]
-struct Places {
+struct MemberPaths {
     database: PathBuf,
     key: PathBuf,
     next_key: PathBuf,
@@ -165,7 +165,7 @@ struct Places {
     media: Option<PathBuf>,
 }
 
-impl Places {
+impl MemberPaths {
     fn in_folder(folder: &Path) -> Self {
         let (database, key) = (folder.join(DATABASE), folder.join(KEY));
         Self { database, next_key: data_dir::next_key_file(&key), key, media: None }
@@ -240,13 +240,13 @@ impl Places {
 }
 
 /// Checks what was unpacked, apart from its checksums.
-async fn check(manifest: &Manifest, places: &Places, home: &Home, random: &Random) -> Result<()> {
+async fn check(manifest: &Manifest, paths: &MemberPaths, home: &Home, random: &Random) -> Result<()> {
     if !manifest.has(DATABASE) {
         return Err(Error::invalid("backup", "has no database in it"));
     }
     let sealer = if manifest.has(KEY) {
-        let sealer = Sealer::new(&data_dir::read_key(&places.key)?, random.clone());
-        if manifest.has(NEXT_KEY) { sealer.opening(&data_dir::read_key(&places.next_key)?) } else { sealer }
+        let sealer = Sealer::new(&data_dir::read_key(&paths.key)?, random.clone());
+        if manifest.has(NEXT_KEY) { sealer.opening(&data_dir::read_key(&paths.next_key)?) } else { sealer }
     } else {
         home.sealer(random).map_err(|error| {
             error
@@ -263,7 +263,7 @@ async fn check(manifest: &Manifest, places: &Places, home: &Home, random: &Rando
         .with_hint("the backup was created without its key: copy the key to secret.key, or set it")
         .with_advice([Advice::Set(Setting::SecretKey, None)]));
     }
-    let mut database = Upkeep::open(&StoreConfig::Sqlite(places.database.clone())).await?;
+    let mut database = Upkeep::open(&StoreConfig::Sqlite(paths.database.clone())).await?;
     let damaged =
         |found: &[String]| Error::invalid("backup", format!("has a damaged database: {}", found[0]));
     let found = database.integrity().await?;
@@ -322,7 +322,7 @@ fn fits(manifest: &Manifest, home: &Home, random: &Random) -> Result<()> {
 }
 
 /// Returns the renames to do. A log of the old database must never be next to the new one.
-fn moves(manifest: &Manifest, targets: &Places, staged: &Places) -> Vec<Move> {
+fn moves(manifest: &Manifest, targets: &MemberPaths, staged: &MemberPaths) -> Vec<Move> {
     let gone = |target: PathBuf| Move { target, staged: None };
     let there =
         |target: &Path, staged: &Path| Move { target: target.to_owned(), staged: Some(staged.to_owned()) };

@@ -288,12 +288,12 @@ mod tests {
             ("/302/http://user:pass@other.test/x", ErrorCode::InvalidParams, "must not contain a user name"),
         ] {
             let error = fetch(context, &format!("http://files.test{path}")).await.unwrap_err();
-            let told = error
+            let message = error
                 .details()
                 .first()
                 .map_or(error.message().to_owned(), |detail| detail.reason.to_string());
-            assert!(error.code() == code && told.contains(reason), "{path}: {:?} {told}", error.code());
-            assert!(!told.contains("pass@"), "{told}");
+            assert!(error.code() == code && message.contains(reason), "{path}: {:?} {message}", error.code());
+            assert!(!message.contains("pass@"), "{message}");
         }
         let down = fetch(context, "https://files.test/302/http://other.test/file.txt").await.unwrap_err();
         assert!(down.message().contains("leads from https to http"), "{}", down.message());

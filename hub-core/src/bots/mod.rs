@@ -37,7 +37,7 @@ pub use crate::{
         },
         window,
     },
-    node::typists::Typists,
+    node::typing_connections::TypingConnections,
     qr,
 };
 pub use attachment::Attachment;
@@ -139,7 +139,7 @@ impl<'h> Bots<'h> {
         let owner = actor.scope()?.owner();
         let revocation = self.ctx.revocation(Revoked::Bot(id));
         let entry = self.ctx.audit(actor, Action::BotDeleted);
-        let owners = self.ctx.node.owners.of(&self.ctx.store, [id].into()).await?;
+        let owners = self.ctx.node.bot_owners.of(&self.ctx.store, [id].into()).await?;
         self.ctx
             .store
             .write(move |tx| {

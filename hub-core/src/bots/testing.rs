@@ -41,7 +41,7 @@ pub(super) struct Script {
     /// Tokens sent at each start of a login.
     pub starts: Vec<Vec<String>>,
     /// Code and number of each step.
-    pub asked: Vec<(String, Option<String>)>,
+    pub polls: Vec<(String, Option<String>)>,
     /// Barrier at which steps wait for each other.
     pub together: Option<Arc<Barrier>>,
     /// Error of the next start.
@@ -79,7 +79,7 @@ impl Network for Scripted {
             barrier.wait().await;
         }
         let mut script = self.script();
-        script.asked.push((state.0.expose().to_owned(), verify_code.map(str::to_owned)));
+        script.polls.push((state.0.expose().to_owned(), verify_code.map(str::to_owned)));
         let step = script.steps.pop_front().unwrap_or(Ok(LoginStep::Waiting))?;
         Ok(LoginProgress { step, state: state.clone() })
     }

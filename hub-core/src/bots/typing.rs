@@ -46,7 +46,7 @@ impl Bots<'_> {
         }
         let token =
             token.map(|token| self.ctx.sealer.open(&private::token_place(bot_id, to), &token)).transpose()?;
-        let connection = self.ctx.node.typists.find(bot_id, login.credentials_rev, || {
+        let connection = self.ctx.node.typing_connections.find(bot_id, login.credentials_rev, || {
             let credentials = credentials::open(&self.ctx.sealer, bot_id, &login.credentials)?;
             Ok(self.ctx.network(&login.network)?.connect(&credentials))
         })?;

@@ -59,7 +59,7 @@ impl Channels<'_> {
     /// `NOT_FOUND`.
     pub async fn clients(&self, actor: &Actor, bot_id: BotId, id: ChannelId) -> Result<ChannelClients> {
         self.get(actor, bot_id, id).await?;
-        let (newest, connected) = self.ctx.node.live.connected(id);
+        let (newest, connected) = self.ctx.node.channel_listeners.connected(id);
         let number = |seq: i64| u64::try_from(seq).unwrap_or(0);
         let clients = connected.iter().map(|connected| ChannelClient {
             id: connected.id,
@@ -70,7 +70,7 @@ impl Channels<'_> {
             acked_seq: connected.acknowledged().map(number),
             lag: number(newest - connected.sent()),
         });
-        let on_other_nodes = self.ctx.node.live.sockets_elsewhere(id).into();
+        let on_other_nodes = self.ctx.node.channel_listeners.sockets_elsewhere(id).into();
         Ok(ChannelClients { clients: clients.collect(), on_other_nodes })
     }
 
@@ -86,7 +86,7 @@ impl Channels<'_> {
         client: SocketId,
     ) -> Result<()> {
         self.get(actor, bot_id, id).await?;
-        let (_, connected) = self.ctx.node.live.connected(id);
+        let (_, connected) = self.ctx.node.channel_listeners.connected(id);
         let found = connected.iter().find(|connected| connected.id == client);
         found.ok_or_else(|| Error::not_found("client"))?.closed.cancel();
         Ok(())

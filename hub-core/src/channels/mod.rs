@@ -11,7 +11,7 @@ use futures_util::FutureExt;
 mod changes;
 mod channel;
 mod clients;
-mod filter_test;
+mod filter_trial;
 pub mod keys;
 pub mod log;
 #[cfg(test)]
@@ -19,7 +19,7 @@ mod tests;
 
 pub use channel::{Channel, ChannelPatch, ChannelStats, CreatedChannel, NewChannel};
 pub use clients::{ChannelClient, ChannelClients};
-pub use filter_test::{FilterVerdict, MAX_TESTED, TestedFilter};
+pub use filter_trial::{FilterVerdict, MAX_TESTED, TestedFilter};
 pub use keys::RegeneratedKey;
 
 use crate::{

@@ -199,7 +199,7 @@ impl Conclusion {
             (turn, _) => {
                 drop(turn);
                 if let Some(outbox) = bot.outbox() {
-                    outbox.look_at(finished.replies.iter().map(|reply| &*reply.peer));
+                    outbox.check_people(finished.replies.iter().map(|reply| &*reply.peer));
                 }
             }
         }

@@ -12,7 +12,7 @@ use super::{
     bots::Bots,
     job::Job,
     queue::Queue,
-    routing::{Known, Routed, RoutedChannel, RoutedDelivery, Router, lane_of, log_row, status_of},
+    routing::{BatchContext, Routed, RoutedChannel, RoutedDelivery, Router, lane_of, log_row, status_of},
     work_store::WorkStore,
 };
 use crate::{
@@ -116,7 +116,7 @@ impl Inbox {
     async fn commit_batch(&self, bot: &BotWork, batch: &Batch) -> Result<Option<Intake>> {
         failpoint!("intake.before");
         let mut known =
-            Known { quoted: self.quoted(bot, batch).await?, names: self.names(bot, batch).await? };
+            BatchContext { quoted: self.quoted(bot, batch).await?, names: self.names(bot, batch).await? };
         let has_quotes = batch.messages.iter().any(|message| message.quote.is_some());
         // Held over the commit: the backlog scan of this bot must not run between the decision who holds a
         // delivery and its row.
@@ -146,7 +146,10 @@ impl Inbox {
             config_rev: channels.config_rev,
             cursor: batch.cursor.clone(),
             now,
-            is_read_at_once: channels.channels.iter().any(|one| self.node.live.has_ilink_polls(one.id)),
+            is_read_at_once: channels
+                .channels
+                .iter()
+                .any(|one| self.node.channel_listeners.has_ilink_polls(one.id)),
             messages,
         };
         match self.store.accept(accept).await {
@@ -252,7 +255,7 @@ impl Inbox {
                     let token = routed.content.context_token.as_ref();
                     LogEntry::new(row, token, &[], (bot.lease.bot_id, channel.id), self.store.now()).ok()
                 };
-                if self.node.live.committed(channel.id, *seq, entry) {
+                if self.node.channel_listeners.committed(channel.id, *seq, entry) {
                     self.node.wake.hint(Hint::Log(channel.id));
                 }
                 for RoutedDelivery { id, sink, .. } in deliveries.into_iter().filter(|one| one.held) {

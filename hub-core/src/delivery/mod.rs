@@ -31,7 +31,7 @@ mod inbox;
 mod job;
 mod lanes;
 mod media;
-pub mod model_test;
+pub mod model_trial;
 mod names;
 mod outbox;
 pub mod ping;

@@ -17,10 +17,10 @@ const MOST: usize = 1024;
 
 /// Cache of the names that were read recently.
 #[derive(Debug, Default)]
-pub(super) struct Names(Mutex<Known>);
+pub(super) struct Names(Mutex<NameCache>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct NameCache {
     /// `None` for people who have no name.
     names: HashMap<String, Option<String>>,
     until: Option<Instant>,
@@ -42,7 +42,7 @@ impl Names {
         {
             let mut known = self.known();
             if known.remarks != remarks || known.until.is_none_or(|until| until <= now) {
-                *known = Known { names: HashMap::new(), until: Some(now + KEPT), remarks };
+                *known = NameCache { names: HashMap::new(), until: Some(now + KEPT), remarks };
             }
             for &user in users {
                 match known.names.get(user) {
@@ -69,7 +69,7 @@ impl Names {
         self.known().names.remove(user);
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, NameCache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

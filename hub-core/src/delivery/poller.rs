@@ -174,14 +174,14 @@ impl Poller {
 
     async fn poll_once(&mut self) -> Next {
         failpoint!("poll.before", passed);
-        let asked = self.clock.instant();
+        let polled_at = self.clock.instant();
         let answer = match self.poll().await {
             Polled::Answer(answer) => answer,
             Polled::PollNow => return Next::Poll,
             Polled::Stopped => return Next::End,
         };
         failpoint!("poll.answered", passed);
-        self.slow_down(asked, &answer).await;
+        self.slow_down(polled_at, &answer).await;
         match answer {
             Ok(batch) => match Box::pin(self.store(batch)).await {
                 Ok(Intake::Done) => self.wait_for_room().await,
@@ -261,9 +261,9 @@ impl Poller {
     }
 
     /// Keeps a network that answers empty at once from being polled in a tight loop.
-    async fn slow_down(&mut self, asked: Instant, answer: &Result<Batch, NetworkError>) {
+    async fn slow_down(&mut self, polled_at: Instant, answer: &Result<Batch, NetworkError>) {
         let empty = answer.as_ref().is_ok_and(|batch| batch.messages.is_empty());
-        if !empty || self.clock.instant().since(asked) >= MIN_HOLD {
+        if !empty || self.clock.instant().since(polled_at) >= MIN_HOLD {
             (self.rushed, self.hollow) = (0, 0);
             return;
         }
@@ -289,7 +289,7 @@ impl Poller {
             self.failure = Some(failure.clone());
         }
         self.degrade_when_silent(&failure).await;
-        let asked = match error {
+        let requested_pause = match error {
             NetworkError::Throttled { retry_after, .. } => retry_after.unwrap_or_default(),
             _ => Duration::ZERO,
         };
@@ -300,7 +300,7 @@ impl Poller {
         } else {
             SHORT_PAUSE
         };
-        self.pause(jittered(pause, &self.random).max(asked)).await;
+        self.pause(jittered(pause, &self.random).max(requested_pause)).await;
     }
 
     /// Waits, announces and polls once with the same login after a "login expired". Single refusals occur, and only

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use crate::{
-    accounts::Accounts, context::Context, error::Result, store::Piece, tasks::Tasks, time::Timestamp,
+    accounts::Accounts, context::Context, error::Result, store::DeletedBatch, tasks::Tasks, time::Timestamp,
 };
 
 /// Time between two rounds.
 const RETENTION_INTERVAL: Duration = Duration::from_secs(10 * 60);
 /// Most rows of each kind that one transaction visits, so that none takes long.
-const PIECE: u32 = 500;
+const BATCH_SIZE: u32 = 500;
 /// Days for which the usage of models is kept.
 const USAGE_DAYS: i64 = 400;
 
@@ -77,20 +77,20 @@ pub(crate) async fn forget(ctx: &Context, tasks: &Tasks, ages: Ages) -> Result<F
                 Box::pin(async move {
                     failpoint!("retention.traces");
                     let traces = match after_trace {
-                        Some(after) => tx.traces().delete_before(&after, ages.traces, PIECE).await?,
-                        None => Piece::default(),
+                        Some(after) => tx.traces().delete_before(&after, ages.traces, BATCH_SIZE).await?,
+                        None => DeletedBatch::default(),
                     };
                     failpoint!("retention.messages");
                     let messages = match after_message {
                         Some(after) => {
-                            tx.sending().delete_messages_before(&after, ages.messages, PIECE).await?
+                            tx.sending().delete_messages_before(&after, ages.messages, BATCH_SIZE).await?
                         }
-                        None => Piece::default(),
+                        None => DeletedBatch::default(),
                     };
-                    let app_calls = tx.app_calls().delete_before(ages.traces, PIECE).await?;
-                    let app_events = tx.app_events().delete_before(ages.traces, PIECE).await?;
-                    let codes = tx.app_codes().delete_before(now - CODE_RETENTION, PIECE).await?;
-                    let usage = tx.ai().delete_usage_before(usage_day, PIECE).await?;
+                    let app_calls = tx.app_calls().delete_before(ages.traces, BATCH_SIZE).await?;
+                    let app_events = tx.app_events().delete_before(ages.traces, BATCH_SIZE).await?;
+                    let codes = tx.app_codes().delete_before(now - CODE_RETENTION, BATCH_SIZE).await?;
+                    let usage = tx.ai().delete_usage_before(usage_day, BATCH_SIZE).await?;
                     let gone = Forgotten {
                         traces: traces.deleted,
                         messages: messages.deleted,
@@ -107,8 +107,8 @@ pub(crate) async fn forget(ctx: &Context, tasks: &Tasks, ages: Ages) -> Result<F
         forgotten.app_calls += gone.app_calls;
         forgotten.app_events += gone.app_events;
         let others = others.max(gone.app_calls).max(gone.app_events);
-        let others = others.max(Accounts::new(ctx).delete_expired(PIECE).await?);
-        let more = traces.is_some() || messages.is_some() || others >= u64::from(PIECE);
+        let others = others.max(Accounts::new(ctx).delete_expired(BATCH_SIZE).await?);
+        let more = traces.is_some() || messages.is_some() || others >= u64::from(BATCH_SIZE);
         if !more || tasks.stopping() {
             break;
         }

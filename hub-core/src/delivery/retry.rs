@@ -98,13 +98,13 @@ mod tests {
     /// 1994-11-06T08:49:37Z, the moment that HTTP's examples show.
     const NOW: Timestamp = Timestamp::from_millis(784_111_777_000);
 
-    fn asked(values: &[&str]) -> HeaderMap {
+    fn retry_after_headers(values: &[&str]) -> HeaderMap {
         values.iter().map(|value| (RETRY_AFTER, HeaderValue::from_str(value).unwrap())).collect()
     }
 
     #[test]
     fn answers_are_judged_by_status() {
-        let headers = asked(&["7"]);
+        let headers = retry_after_headers(&["7"]);
         for status in 100..600 {
             let code = StatusCode::from_u16(status).unwrap();
             let expected = match status {
@@ -143,7 +143,11 @@ mod tests {
             (&["garbage", "9"], Some(9)),
             (&[], None),
         ] {
-            assert_eq!(retry_after(&asked(values), NOW), seconds.map(Duration::from_secs), "{values:?}");
+            assert_eq!(
+                retry_after(&retry_after_headers(values), NOW),
+                seconds.map(Duration::from_secs),
+                "{values:?}"
+            );
         }
         let mut binary = HeaderMap::new();
         binary.insert(RETRY_AFTER, HeaderValue::from_bytes(b"\xff5").unwrap());
@@ -176,8 +180,8 @@ mod tests {
         assert_eq!(next(1, &[], None), Next::Dead);
         assert_eq!(next(8, &DEFAULT_SCHEDULE_S, None), Next::Dead);
         assert_eq!(next(u32::MAX, &DEFAULT_SCHEDULE_S, Some(Duration::from_secs(9))), Next::Dead);
-        let asked = Duration::from_secs(9);
-        assert_eq!(next(7, &DEFAULT_SCHEDULE_S, Some(asked)), Next::At(NOW + asked));
+        let requested = Duration::from_secs(9);
+        assert_eq!(next(7, &DEFAULT_SCHEDULE_S, Some(requested)), Next::At(NOW + requested));
         assert_eq!(next(1, &[1], Some(Duration::MAX)), Next::At(NOW + RETRY_AFTER_RANGE.1));
         assert!(matches!(next(1, &[u32::MAX], None), Next::At(_)));
     }

@@ -16,7 +16,7 @@ use crate::{
         trace::{PackedSteps, Step, StepDetail, StepKind, StepName, TraceStatus},
     },
     network::{InboundMedia, InboundMessage, MessageClass, Quote, items},
-    node::Live,
+    node::ChannelListeners,
     payload::Content,
     secret::{Sealed, Sealer, Secret},
     store::{
@@ -35,14 +35,14 @@ use crate::{
 const MAX_CONTENT: usize = 256 * 1024;
 
 /// Stored data that the messages of a batch refer to.
-pub(super) struct Known {
+pub(super) struct BatchContext {
     /// Messages that are quoted, by the network's ids.
     pub quoted: HashMap<String, QuotedMessage>,
     /// Names of senders, by their ids.
     pub names: HashMap<String, String>,
 }
 
-impl Known {
+impl BatchContext {
     /// Adds a message of the batch, which later ones may quote.
     pub fn add(&mut self, message: &InboundMessage, content: &Content) {
         let Some(id) = &message.network_id else { return };
@@ -88,7 +88,7 @@ pub(super) struct Router {
     pub(super) store: Arc<dyn WorkStore>,
     pub(super) sealer: Sealer,
     /// The clients that are connected to channels of this node.
-    pub(super) live: Live,
+    pub(super) listeners: ChannelListeners,
 }
 
 impl Router {
@@ -98,7 +98,7 @@ impl Router {
         bot: &BotWork,
         channels: &BotChannels,
         message: &InboundMessage,
-        known: &Known,
+        known: &BatchContext,
         now: Timestamp,
         mut claims: impl FnMut(SinkKey) -> bool,
     ) -> (AcceptMessage, Routed) {
@@ -286,7 +286,7 @@ impl Router {
             }
             Route::Passed { .. } => {
                 steps.push(filter(TraceStatus::Ok, None));
-                let clients = if channel.websocket.enabled { self.live.sockets(channel.id) } else { 0 };
+                let clients = if channel.websocket.enabled { self.listeners.sockets(channel.id) } else { 0 };
                 if clients > 0 {
                     let detail = StepDetail { clients: Some(clients as u64), ..StepDetail::default() };
                     steps.push(Step::new(
@@ -389,7 +389,7 @@ pub(super) fn lane_of(channel: &ChannelRuntime, content: &Content, sink: SinkId,
     }
 }
 
-fn content_of(id: MessageId, message: &InboundMessage, known: &Known) -> Content {
+fn content_of(id: MessageId, message: &InboundMessage, known: &BatchContext) -> Content {
     let peer = if message.group_id.is_empty() { &message.from_user_id } else { &message.group_id };
     let peer = clean(peer);
     let session_id = if message.session_id.is_empty() { peer.clone() } else { clean(&message.session_id) };

@@ -122,7 +122,7 @@ impl Supervisor {
             ids: ctx.ids.clone(),
             store: Arc::clone(store),
             sealer: ctx.sealer.clone(),
-            live: ctx.node.live.clone(),
+            listeners: ctx.node.channel_listeners.clone(),
         };
         let inbox = Arc::new(Inbox {
             store: Arc::clone(store),

@@ -242,7 +242,7 @@ impl Worker {
                 prepared.replies.clear();
                 prepared.steps.append(&mut steps);
                 if let Some(outbox) = bot.outbox() {
-                    outbox.look_at([&*job.content.peer]);
+                    outbox.check_people([&*job.content.peer]);
                 }
             }
             // The node that has the bot now repeats the attempt; or the store is busy.

@@ -24,7 +24,7 @@ use tower_layer::layer_fn;
 use super::{
     Answer, Call, EgressConfig, EgressError, EgressFault, Reader, Shared,
     dial::{CheckedResolver, DIAL, Dial, Dialler},
-    fault::Way,
+    fault::RequestRoute,
     phases::Marks,
     resend,
 };
@@ -231,7 +231,7 @@ impl From<Prepared> for reqwest::Request {
 /// which may wait for half a minute, holds no copy.
 pub(super) struct Sent {
     response: BoxFuture<'static, reqwest::Result<reqwest::Response>>,
-    way: Way,
+    route: RequestRoute,
     deadline: Duration,
     max_answer: usize,
     /// Whether a connection took the request.
@@ -245,7 +245,7 @@ pub(super) fn send(clients: &Arc<Shared>, call: Call) -> Sent {
     // An empty body is never read and reports nothing: assume that it was written.
     let taken = Arc::new(AtomicBool::new(body.is_empty()));
     let dial = Dial::of(url.target(), &clients.config);
-    let way = Way { https: url.target().https, proxied: dial.is_proxied() };
+    let route = RequestRoute { https: url.target().https, proxied: dial.is_proxied() };
     let marks = Marks::of_task();
     let may_repeat = !clients.once || method.is_idempotent();
     let prepared = Prepared {
@@ -262,7 +262,7 @@ pub(super) fn send(clients: &Arc<Shared>, call: Call) -> Sent {
     } else {
         Box::pin(DIAL.scope(dial, clients.http.execute(prepared.into())))
     };
-    Sent { response, way, deadline, max_answer, taken, marks }
+    Sent { response, route, deadline, max_answer, taken, marks }
 }
 
 impl Sent {
@@ -278,10 +278,10 @@ impl Sent {
     }
 
     async fn exchange(&mut self, reader: &mut dyn Reader) -> Result<(), EgressError> {
-        let (way, max_answer) = (self.way, self.max_answer);
+        let (route, max_answer) = (self.route, self.max_answer);
         let mut response = (&mut self.response)
             .await
-            .map_err(|error| EgressError::classify(&error, self.is_taken(), way))?;
+            .map_err(|error| EgressError::classify(&error, self.is_taken(), route))?;
         self.marks.as_ref().inspect(|marks| marks.answered());
         // Call this first: some readers need only the status.
         reader.begin(response.status(), response.headers());
@@ -293,7 +293,7 @@ impl Sent {
         }
         let mut left = max_answer;
         while let Some(chunk) =
-            response.chunk().await.map_err(|error| EgressError::classify(&error, true, way))?
+            response.chunk().await.map_err(|error| EgressError::classify(&error, true, route))?
         {
             left = left.checked_sub(chunk.len()).ok_or_else(|| EgressError::too_large(max_answer))?;
             if reader.take(&chunk).is_break() {

@@ -33,7 +33,7 @@ impl EgressError {
     }
 
     /// Classifies an error; `written` is whether the request's body was read by then.
-    pub(super) fn classify(error: &reqwest::Error, written: bool, way: Way) -> Self {
+    pub(super) fn classify(error: &reqwest::Error, written: bool, route: RequestRoute) -> Self {
         if let Some(blocked) = find::<Blocked>(error) {
             return Self::blocked(blocked);
         }
@@ -47,7 +47,7 @@ impl EgressError {
             return Self::new(EgressFault::Connect, false, ProxyUnresolved.to_string());
         }
         if error.is_connect() {
-            return not_connected(error, way);
+            return not_connected(error, route);
         }
         if find::<hyper::Error>(error).is_some_and(hyper::Error::is_parse_too_large) {
             return Self::new(EgressFault::TooLarge, true, "the headers of the response are too large");
@@ -64,13 +64,13 @@ impl EgressError {
 
 /// Scheme and proxy of a request.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way {
+pub(super) struct RequestRoute {
     pub(super) https: bool,
     pub(super) proxied: bool,
 }
 
 /// No connection came about, so nothing can have been written.
-fn not_connected(error: &reqwest::Error, Way { https, proxied }: Way) -> EgressError {
+fn not_connected(error: &reqwest::Error, RequestRoute { https, proxied }: RequestRoute) -> EgressError {
     if error.is_timeout() || io_kind(error) == Some(io::ErrorKind::TimedOut) {
         return EgressError::new(EgressFault::Timeout, false, "no connection within the time limit");
     }

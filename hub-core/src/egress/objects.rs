@@ -71,8 +71,8 @@ impl HttpService for ObjectHttp {
         if body.content_length() > 0 {
             *request.body_mut() = Some(reqwest::Body::wrap(body));
         }
-        let asked = DIAL.scope(dial, self.http.execute(request));
-        let response = tokio::time::timeout(ANSWER, asked)
+        let execution = DIAL.scope(dial, self.http.execute(request));
+        let response = tokio::time::timeout(ANSWER, execution)
             .await
             .map_err(|elapsed| HttpError::new(HttpErrorKind::Timeout, elapsed))?
             .map_err(failed)?;

@@ -119,7 +119,7 @@ impl Gateway<'_> {
         });
         delete.await?;
         self.ctx.notify_revoked(revocation.revoked);
-        self.ctx.node.live.refresh(id);
+        self.ctx.node.channel_listeners.refresh(id);
         Ok(())
     }
 }

@@ -4,13 +4,13 @@
 use crate::{context::Context, error::Result, tasks::Tasks};
 
 /// Files of one transaction.
-const PIECE: u32 = 100;
+const BATCH_SIZE: u32 = 100;
 
 /// Deletes expired files that no message holds.
 pub(crate) async fn sweep(ctx: &Context, tasks: &Tasks) -> Result<()> {
     while !tasks.stopping() {
         let now = ctx.store.now();
-        let ids = ctx.store.read().await?.media().loose(now, PIECE).await?;
+        let ids = ctx.store.read().await?.media().loose(now, BATCH_SIZE).await?;
         for id in &ids {
             ctx.media.remove(*id).await?;
         }
@@ -18,7 +18,7 @@ pub(crate) async fn sweep(ctx: &Context, tasks: &Tasks) -> Result<()> {
         if found > 0 {
             ctx.store.write(move |tx| Box::pin(async move { tx.media().delete(&ids).await })).await?;
         }
-        if found < PIECE as usize {
+        if found < BATCH_SIZE as usize {
             break;
         }
     }

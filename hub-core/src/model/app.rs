@@ -254,7 +254,7 @@ pub struct NewToken {
 
 /// Source of the events that a socket receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Seat {
+pub enum SocketScope {
     /// One installation.
     Installation(InstallationId),
     /// All installations of an app that have no socket of their own.

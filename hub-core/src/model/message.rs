@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     id::{BotId, ChannelId, MessageId, TraceId},
-    model::{media::MediaView, named::Named, trace::TraceStatus},
+    model::{id_search::Named, media::MediaView, trace::TraceStatus},
     network::{MessageItem, MessageKind, Quote},
     time::Timestamp,
     words::words,

@@ -8,7 +8,7 @@ pub use super::{
 };
 use crate::{
     id::{BotId, ChannelId, MessageId, PluginId, ReplayId, TraceId},
-    model::{named::Named, sinks::SinkId},
+    model::{id_search::Named, sinks::SinkId},
     time::Timestamp,
     words::words,
 };

@@ -12,7 +12,7 @@ use crate::{
         sinks::{IlinkSettings, WebSocketSettings},
         user::UserStatus,
     },
-    node::{entry::LogEntry, live::Audience},
+    node::{channel_listeners::ListenerKind, log_entry::LogEntry},
     secret::KeyMark,
     store::log::PulseRow,
     time::Timestamp,
@@ -136,13 +136,13 @@ impl ChannelState {
 
     /// Returns the reason why the holder of a key or token may not be a client any more; a poll does not need the
     /// WebSocket sink.
-    pub(crate) fn ended(&self, key: KeyMark, audience: Audience) -> Option<Ended> {
-        let valid = if audience == Audience::Ilink { &self.ilink_tokens } else { &self.keys };
+    pub(crate) fn ended(&self, key: KeyMark, kind: ListenerKind) -> Option<Ended> {
+        let valid = if kind == ListenerKind::Ilink { &self.ilink_tokens } else { &self.keys };
         if !valid.contains(&key) {
             Some(Ended::Revoked)
         } else if !self.open {
             Some(Ended::Off)
-        } else if audience == Audience::Socket && !self.websocket.enabled {
+        } else if kind == ListenerKind::Socket && !self.websocket.enabled {
             Some(Ended::SinkOff)
         } else {
             None
@@ -181,7 +181,7 @@ impl Feed {
     }
 
     /// Updates the head and the state from the store; `None` when it does not have the channel.
-    pub(crate) fn look(&self, pulse: Option<&PulseRow>, now: Timestamp) {
+    pub(crate) fn refresh(&self, pulse: Option<&PulseRow>, now: Timestamp) {
         let state = pulse.map(|pulse| ChannelState::of(pulse, now)).unwrap_or_default();
         self.head.send_if_modified(|head| {
             let mut news = false;

@@ -3,24 +3,24 @@
 
 use std::sync::{Arc, atomic::AtomicU64};
 
-pub(crate) mod connected;
-pub(crate) mod entry;
+pub(crate) mod app_sockets;
+pub(crate) mod bot_owners;
+pub(crate) mod channel_listeners;
+pub(crate) mod connected_client;
+pub(crate) mod connection_slots;
 pub(crate) mod feed;
 pub(crate) mod ilink_polls;
-pub(crate) mod live;
-pub(crate) mod owners;
-pub(crate) mod places;
-pub(crate) mod reader;
-pub(crate) mod seats;
-pub(crate) mod typists;
+pub(crate) mod log_entry;
+pub(crate) mod log_reader;
+pub(crate) mod typing_connections;
 
-pub use entry::LogEntry;
+pub use app_sockets::AppSockets;
+pub use bot_owners::BotOwners;
+pub use channel_listeners::ChannelListeners;
+pub use connection_slots::ConnectionSlots;
 pub use ilink_polls::IlinkPolls;
-pub use live::Live;
-pub use owners::Owners;
-pub use places::Places;
-pub use seats::Seats;
-pub use typists::Typists;
+pub use log_entry::LogEntry;
+pub use typing_connections::TypingConnections;
 
 use crate::{ai::Dialects, counters::Counters, events::Events, invariants::Violations, wake::Wake};
 
@@ -35,22 +35,22 @@ pub struct Node {
     pub events: Events,
     /// Counters.
     pub counters: Arc<Counters>,
-    /// Places for WebSockets.
-    pub places: Places,
-    /// Places for event streams.
-    pub streams: Places,
+    /// Slots for WebSockets.
+    pub socket_slots: ConnectionSlots,
+    /// Slots for event streams.
+    pub stream_slots: ConnectionSlots,
     /// Owners of bots, for event streams.
-    pub owners: Owners,
-    /// Clients of channels.
-    pub live: Live,
+    pub bot_owners: BotOwners,
+    /// Listeners of channels.
+    pub channel_listeners: ChannelListeners,
     /// Polls of clients of iLink sinks.
     pub ilink_polls: IlinkPolls,
     /// Sockets of apps.
-    pub seats: Seats,
+    pub app_sockets: AppSockets,
     /// The parts of requests that endpoints of models refuse.
     pub dialects: Dialects,
     /// Connections that show people that a bot is typing.
-    pub typists: Typists,
+    pub typing_connections: TypingConnections,
     /// Number of changes of remarks on people; after a change, cached names are out of date.
     pub remarks: Arc<AtomicU64>,
 }

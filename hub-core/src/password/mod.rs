@@ -172,7 +172,7 @@ impl PasswordHasher {
         })?;
         let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(Error::internal)?;
         self.computed.fetch_add(1, Ordering::Relaxed);
-        let (answer, told) = oneshot::channel();
+        let (answer, result) = oneshot::channel();
         let job = move || {
             let _held = (room, slot);
             // The caller may be gone.
@@ -180,7 +180,7 @@ impl PasswordHasher {
         };
         // Without threads there is no response.
         let _ = self.jobs.send(Box::new(job));
-        told.await.map_err(Error::internal)
+        result.await.map_err(Error::internal)
     }
 }
 

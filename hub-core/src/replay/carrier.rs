@@ -12,7 +12,7 @@ pub trait Carrier: Send + Sync {
     ///
     /// # Errors
     /// The reason why it cannot be sent.
-    async fn look(&self, recording: &Recording) -> Result<String, NotSent>;
+    async fn target(&self, recording: &Recording) -> Result<String, NotSent>;
 
     /// Sends it.
     async fn carry(&self, recording: &Recording) -> Carried;

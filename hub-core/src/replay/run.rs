@@ -70,7 +70,7 @@ pub enum End<E> {
 }
 
 impl Replay {
-    /// Sends the recordings of a stream, in its order as far as the concurrency allows. Calls `told` for each
+    /// Sends the recordings of a stream, in its order as far as the concurrency allows. Calls `report_done` for each
     /// completed recording.
     pub async fn run<E>(
         &self,
@@ -78,7 +78,7 @@ impl Replay {
         carrier: &dyn Carrier,
         clock: &Clock,
         stop: &Stop,
-        mut told: impl FnMut(&Report, &Totals),
+        mut report_done: impl FnMut(&Report, &Totals),
     ) -> Summary<E> {
         let mut source = pin!(source.fuse());
         let mut under_way = FuturesUnordered::new();
@@ -107,7 +107,7 @@ impl Replay {
                     } else {
                         progress.over(place);
                     }
-                    told(&report, &totals);
+                    report_done(&report, &totals);
                 }
                 () = clock.sleep_until(pace.due), if begins && next.is_some() => {
                     if let Some(recording) = next.take() {
@@ -129,7 +129,7 @@ impl Replay {
     async fn one(&self, recording: &Recording, carrier: &dyn Carrier, clock: &Clock) -> Report {
         let began = clock.instant();
         let carried = if self.dry_run {
-            match carrier.look(recording).await {
+            match carrier.target(recording).await {
                 Ok(target) => Carried { outcome: Outcome::Ok, ..Carried::failed(target) },
                 Err(why) => why.into(),
             }

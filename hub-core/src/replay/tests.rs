@@ -67,8 +67,9 @@ async fn run(
     carrier: &dyn Carrier,
 ) -> (Summary<Infallible>, Vec<Report>) {
     let mut reports = Vec::new();
-    let told = |report: &Report, _: &Totals| reports.push(report.clone());
-    let summary = replay.run(stream_of(recordings), carrier, &Clock::system(), &Stop::default(), told).await;
+    let report_done = |report: &Report, _: &Totals| reports.push(report.clone());
+    let summary =
+        replay.run(stream_of(recordings), carrier, &Clock::system(), &Stop::default(), report_done).await;
     (summary, reports)
 }
 
@@ -215,11 +216,11 @@ async fn thousands_go_through_without_being_collected() {
         Ok::<_, Infallible>(one)
     });
     let mut most_ahead = 0;
-    let told = |_: &Report, totals: &Totals| {
+    let report_done = |_: &Report, totals: &Totals| {
         let done = usize::try_from(totals.done()).unwrap();
         most_ahead = most_ahead.max(read.load(Ordering::Relaxed) - done);
     };
-    let summary = replay.run(source, &carrier, &Clock::system(), &Stop::default(), told).await;
+    let summary = replay.run(source, &carrier, &Clock::system(), &Stop::default(), report_done).await;
     assert_eq!(summary.totals, Totals { ok: 3_000, ..Totals::default() });
     assert_eq!((summary.resume_from, receiver.requests().len()), (Some(id(2_999)), 3_000));
     assert!(most_ahead <= 9, "{most_ahead} were read and not over");

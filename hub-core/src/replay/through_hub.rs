@@ -145,7 +145,7 @@ fn outcome(trace: Trace) -> Option<Carried> {
 
 #[async_trait]
 impl<H: ReplayingHub> Carrier for ThroughHub<H> {
-    async fn look(&self, recording: &Recording) -> std::result::Result<String, NotSent> {
+    async fn target(&self, recording: &Recording) -> std::result::Result<String, NotSent> {
         let channel = recording.trace.channel_id;
         let channel = channel.ok_or_else(|| NotSent::Nothing("no channel was involved".to_owned()))?;
         if recording.trace.is_of_a_send() {
@@ -155,7 +155,7 @@ impl<H: ReplayingHub> Carrier for ThroughHub<H> {
     }
 
     async fn carry(&self, recording: &Recording) -> Carried {
-        if let Err(why) = self.look(recording).await {
+        if let Err(why) = self.target(recording).await {
             return why.into();
         }
         let until = self.clock.instant() + self.timeout;

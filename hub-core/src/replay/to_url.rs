@@ -177,7 +177,7 @@ impl ToUrl {
 
 #[async_trait]
 impl Carrier for ToUrl {
-    async fn look(&self, recording: &Recording) -> Result<String, NotSent> {
+    async fn target(&self, recording: &Recording) -> Result<String, NotSent> {
         let Call { method, url, body, .. } = self.prepare(recording).await?.call;
         Ok(format!("{method} {}, {} bytes", Redactor::default().url(url.as_url()), body.len()))
     }

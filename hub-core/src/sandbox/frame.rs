@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
     engine,
-    gate::{FetchAnswer, FetchCall},
+    fetch_gate::{FetchAnswer, FetchCall},
     hook::{
         Body, HookInput, HookOutcome, MAX_ERROR_TEXT, MAX_HEADERS, MAX_LOG_BYTES, MAX_LOG_LINES, MAX_NAME,
         MAX_NAMES, MAX_REPLIES, MAX_REPLY_TEXT, MAX_RESULT, MAX_STATE, Reply,

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::{
     Deadline, HookOutcome, SandboxFault, Source, Task,
     engine::{self, Host, Output},
-    gate::{FetchAnswer, FetchCall, FetchGate},
+    fetch_gate::{FetchAnswer, FetchCall, FetchGate},
     hook::{Limits, MAX_FETCHES},
 };
 

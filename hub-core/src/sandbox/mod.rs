@@ -35,8 +35,8 @@
 
 mod engine;
 mod fault;
+mod fetch_gate;
 mod frame;
-mod gate;
 mod hook;
 mod in_process;
 mod launcher;
@@ -51,8 +51,8 @@ use std::{sync::Arc, time::Duration};
 
 pub use self::{
     fault::SandboxFault,
+    fetch_gate::{FetchAnswer, FetchCall, FetchGate, NoFetch},
     frame::Malformed,
-    gate::{FetchAnswer, FetchCall, FetchGate, NoFetch},
     hook::*,
     launcher::{CallFilter, Confinement},
     tokens::{Token, tokens},
@@ -201,9 +201,9 @@ impl Sandbox {
             Task::Compile | Task::Names => None,
         };
         let mut offer = together.map(|input| Offer { source: source.hash(), input: Arc::clone(input) });
-        let seat = loop {
+        let slot = loop {
             match self.pool.turn(tenant, offer.clone()).await? {
-                Turn::Seat(seat) => break seat,
+                Turn::Slot(slot) => break slot,
                 Turn::Ran(outcome, began) => {
                     return Ok(HookOutcome { waited: began.since(queued), ..*outcome });
                 }
@@ -216,7 +216,7 @@ impl Sandbox {
         } else {
             let mut worker = self.worker(source).await?;
             began = self.clock.now();
-            let together = match offer.map(|offer| (self.pool.join(&seat, &offer.source), offer.input)) {
+            let together = match offer.map(|offer| (self.pool.join(&slot, &offer.source), offer.input)) {
                 Some((joined, input)) if !joined.is_empty() => {
                     let (own, ended) = self.run_together(&mut worker, source, &input, joined, began).await;
                     well = ended;
@@ -240,7 +240,7 @@ impl Sandbox {
         if let Ok(outcome) = &mut made {
             outcome.waited = began.since(queued);
         }
-        seat.judge(well && made.as_ref().is_ok_and(|outcome| !outcome.is_overrun()));
+        slot.judge(well && made.as_ref().is_ok_and(|outcome| !outcome.is_overrun()));
         made
     }
 

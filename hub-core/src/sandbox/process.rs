@@ -11,8 +11,8 @@ use tokio::{
 
 use super::{
     Deadline, SandboxFault, Task,
+    fetch_gate::{FetchGate, NoFetch},
     frame::{self, FRAME_TIME, FromWorker, MAX_FROM_WORKER, MAX_TO_WORKER, Malformed, ToWorker},
-    gate::{FetchGate, NoFetch},
     hook::{ErrorKind, HookInput, HookOutcome, Limits, MAX_FETCHES, ScriptError, Source},
     watchdog::TIMED_OUT,
 };

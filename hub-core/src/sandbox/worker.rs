@@ -16,8 +16,8 @@ use std::{
 use super::{
     Deadline, WORKER_ARGUMENT,
     engine::{self, Host, Output},
+    fetch_gate::{FetchAnswer, FetchCall},
     frame::{self, FRAME_SIZE, FRAME_TIME, FromWorker, MAX_FROM_WORKER, MAX_TO_WORKER, ToWorker},
-    gate::{FetchAnswer, FetchCall},
     hook::{ErrorKind, HookInput, HookOutcome, Limits, ScriptError},
     lockdown,
     watchdog::Watchdog,

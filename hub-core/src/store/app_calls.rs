@@ -1,8 +1,8 @@
 //! Statements about calls of apps to the Bot API.
 
 use super::{
+    batched_delete::{self, delete_old},
     conn::{Conn, sql},
-    pieces::{self, delete_old},
 };
 use crate::{
     error::Result,
@@ -44,6 +44,6 @@ impl AppCalls<'_> {
 
     /// Deletes up to `limit` calls that were made before `before`; says how many went.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        pieces::delete_before(&mut self.0, DELETE_BEFORE, before, limit).await
+        batched_delete::delete_before(&mut self.0, DELETE_BEFORE, before, limit).await
     }
 }

@@ -3,8 +3,8 @@
 use hub_macros::FromRow;
 
 use super::{
+    batched_delete::{self, delete_old},
     conn::{Conn, sql},
-    pieces::{self, delete_old},
 };
 use crate::{
     access::AppScopes,
@@ -102,6 +102,6 @@ impl AppCodes<'_> {
 
     /// Deletes at most `limit` codes that expired before `before`; returns how many.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        pieces::delete_before(&mut self.0, DELETE_BEFORE, before, limit).await
+        batched_delete::delete_before(&mut self.0, DELETE_BEFORE, before, limit).await
     }
 }

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::{
     app_sockets::has_webhook,
+    batched_delete::{self, delete_old},
     conn::{Conn, sql},
     due::LONGEST_WAIT,
-    pieces::{self, delete_old},
     rows::{self, row},
 };
 use crate::{
@@ -290,6 +290,6 @@ impl AppEvents<'_> {
 
     /// Deletes up to `limit` events that ended or began before `before`; says how many went.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        pieces::delete_before(&mut self.0, DELETE_BEFORE, before, limit).await
+        batched_delete::delete_before(&mut self.0, DELETE_BEFORE, before, limit).await
     }
 }

@@ -11,7 +11,7 @@ use super::conn::{Conn, sql};
 use crate::{
     error::Result,
     id::{AppEventId, AppId, BotId, InstallationId, SocketId, TraceId, UserId},
-    model::app::Seat,
+    model::app::SocketScope,
     text::json,
     time::Timestamp,
 };
@@ -183,7 +183,7 @@ impl AppSockets<'_> {
     /// characters.
     pub async fn following(
         &mut self,
-        seat: Seat,
+        scope: SocketScope,
         socket: SocketId,
         given: &[AppEventId],
         (limit, max_chars): (u32, i64),
@@ -197,9 +197,9 @@ impl AppSockets<'_> {
                 )
             };
         }
-        match seat {
-            Seat::Installation(id) => fetch!(id, of_installation),
-            Seat::App(id) => fetch!(id, of_app),
+        match scope {
+            SocketScope::Installation(id) => fetch!(id, of_installation),
+            SocketScope::App(id) => fetch!(id, of_app),
         }
     }
 }

@@ -3,9 +3,9 @@
 use sqlx::AssertSqlSafe;
 
 use super::{
-    candidates::{ScanEnd, scan_end},
     conn::{Conn, sql},
     given,
+    list_ids::{ScanEnd, scan_end},
 };
 use crate::{
     error::Result,

@@ -285,9 +285,9 @@ fn remove_if_there(path: &Path) -> std::io::Result<()> {
 }
 
 /// The migrations that this program knows of a database.
-pub(super) struct Known(Migrator);
+pub(super) struct KnownMigrations(Migrator);
 
-impl Known {
+impl KnownMigrations {
     pub(super) fn sqlite() -> Self {
         Self(sqlite_migrator())
     }
@@ -454,8 +454,8 @@ mod tests {
             assert!(read(&url).contains(says), "{url}: {}", read(&url));
         }
         std::fs::write(format!("{file}?mode=rwc"), "").unwrap();
-        let told = read(&format!("sqlite://{file}?mode=rwc"));
-        assert!(told.contains("rename"), "{told}");
+        let message = read(&format!("sqlite://{file}?mode=rwc"));
+        assert!(message.contains("rename"), "{message}");
     }
 
     #[tokio::test]

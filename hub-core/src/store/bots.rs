@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use sqlx::AssertSqlSafe;
 
 use super::{
-    candidates::{ScanEnd, scan_end},
     conn::{Conn, sql},
     given,
+    list_ids::{ScanEnd, scan_end},
     rows::{self, row},
 };
 use crate::{
@@ -64,7 +64,7 @@ pub struct Login {
 
 /// A bot with a network account, and its owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, hub_macros::FromRow)]
-pub struct Holder {
+pub struct OwnedBot {
     /// The bot.
     pub bot_id: BotId,
     /// Its owner.
@@ -146,7 +146,7 @@ impl Bots<'_> {
     }
 
     /// Returns the owner of each of these bots; bots that do not exist are left out.
-    pub async fn owners(&mut self, bots: &[BotId]) -> Result<Vec<Holder>> {
+    pub async fn owners(&mut self, bots: &[BotId]) -> Result<Vec<OwnedBot>> {
         sql!(self.0, all: ["SELECT id AS bot_id, owner_id FROM bots WHERE id", in 1]; json(bots))
     }
 
@@ -229,7 +229,12 @@ impl Bots<'_> {
 
     /// The bot with a network account, of any hub user. The bot of the same person precedes one that only has the
     /// same account id.
-    pub async fn holders(&mut self, network: &str, wx_id: &str, owner_user_id: &str) -> Result<Vec<Holder>> {
+    pub async fn holders(
+        &mut self,
+        network: &str,
+        wx_id: &str,
+        owner_user_id: &str,
+    ) -> Result<Vec<OwnedBot>> {
         sql!(self.0, all:
             "SELECT bot_id, owner_id FROM (
                 SELECT id AS bot_id, owner_id, owner_user_id FROM bots WHERE wx_id = $2 AND network = $1

@@ -222,12 +222,12 @@ fn contact_rows<'a>(batches: &[&'a Accept], inserted: &HashSet<MessageId>) -> Ve
 /// Builds the cursor of each bot, with the time of its last inbound message.
 fn cursor_rows<'a>(batches: &[&'a Accept], inserted: &HashSet<MessageId>) -> Vec<CursorRow<'a>> {
     let row = |batch: &&'a Accept| {
-        let mut heard = batch.messages.iter().filter(|message| message.contact.is_some());
-        let heard = heard.any(|message| inserted.contains(&message.row.id));
+        let mut inbound = batch.messages.iter().filter(|message| message.contact.is_some());
+        let has_inbound = inbound.any(|message| inserted.contains(&message.row.id));
         CursorRow {
             bot: batch.bot_id,
             cursor: batch.cursor.as_deref(),
-            inbound: heard.then_some(batch.now),
+            inbound: has_inbound.then_some(batch.now),
             at: batch.now,
         }
     };

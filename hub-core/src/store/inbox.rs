@@ -181,14 +181,14 @@ pub(super) type Seqs = HashMap<(ChannelId, MessageId), i64>;
 
 /// Batches and the reason for each refused one.
 #[derive(Debug)]
-pub(super) struct Judged<'a> {
+pub(super) struct CheckedBatches<'a> {
     batches: &'a [Arc<Accept>],
     refused: Vec<Option<Accepted>>,
     /// Batches that are not refused.
     pub(super) valid: Vec<&'a Accept>,
 }
 
-impl<'a> Judged<'a> {
+impl<'a> CheckedBatches<'a> {
     pub(super) fn new(batches: &'a [Arc<Accept>], current: &Current) -> Self {
         let judge = |batch: &Arc<Accept>| match current.get(&batch.bot_id) {
             Some((fence, rev)) if *fence == batch.fence && *rev == batch.config_rev => None,

@@ -6,7 +6,7 @@
 //! commit. Nothing else opens a transaction, and no command awaits anything but the database.
 //!
 //! To add a table: twin migrations under `migrations/`, a view here with the statements, a test in
-//! `tests/store_contract.rs` that runs on both databases.
+//! `tests/store_contract/mod.rs` that runs on both databases.
 //! On PostgreSQL, texts that are in an index have `COLLATE "C"`.
 
 use std::{
@@ -37,9 +37,9 @@ pub mod app_sockets;
 pub mod apps;
 pub mod audit;
 mod backend;
+mod batched_delete;
 pub mod binds;
 pub mod bots;
-mod candidates;
 pub mod channel_plugins;
 pub mod channels;
 mod clock;
@@ -59,13 +59,13 @@ pub mod inbox;
 pub mod installations;
 mod jobs;
 pub mod leases;
+mod list_ids;
 pub mod log;
 pub mod media;
 pub mod messages;
 mod notices;
 pub mod outbox;
 pub mod passkeys;
-mod pieces;
 #[cfg(feature = "testing")]
 pub mod plans;
 pub mod plugins;
@@ -89,9 +89,9 @@ mod views;
 mod writer;
 
 pub use backend::{StoreConfig, claim_file};
+pub use batched_delete::DeletedBatch;
 pub use committer::StoreStats;
 pub use notices::Notices;
-pub use pieces::Piece;
 pub use sealed::{SEALED_COLUMNS, SealedColumn, SealedRow, SealedValues};
 pub use upkeep::{Schema, Upkeep};
 pub(crate) use upkeep::{inspect, refuse_emptied};

@@ -16,7 +16,7 @@ use crate::error::Result;
 
 /// A statement that ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ran {
+pub struct RecordedStatement {
     /// Text in the dialect of the database.
     pub sql: String,
     /// Rows that it returned.
@@ -24,12 +24,12 @@ pub struct Ran {
 }
 
 tokio::task_local! {
-    static RAN: RefCell<Vec<Ran>>;
+    static RAN: RefCell<Vec<RecordedStatement>>;
 }
 
 /// Runs a future and returns the statements that its task ran, in their order. Statements of the committer are left
 /// out: it is another task.
-pub async fn record<T>(run: impl Future<Output = T>) -> (T, Vec<Ran>) {
+pub async fn record<T>(run: impl Future<Output = T>) -> (T, Vec<RecordedStatement>) {
     let recorded = async {
         let result = run.await;
         (result, RAN.with(RefCell::take))
@@ -39,7 +39,7 @@ pub async fn record<T>(run: impl Future<Output = T>) -> (T, Vec<Ran>) {
 
 /// Records a statement that is about to run.
 pub(super) fn note(sql: &str) {
-    let _ = RAN.try_with(|ran| ran.borrow_mut().push(Ran { sql: sql.to_owned(), rows: 0 }));
+    let _ = RAN.try_with(|ran| ran.borrow_mut().push(RecordedStatement { sql: sql.to_owned(), rows: 0 }));
 }
 
 /// Records how many rows the last statement returned.

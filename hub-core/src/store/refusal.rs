@@ -18,7 +18,7 @@ use crate::{
 pub(super) fn explain(config: &StoreConfig, error: Error) -> Error {
     let mut sources = std::iter::successors(std::error::Error::source(&error), |error| error.source());
     let cause = sources.find_map(|error| error.downcast_ref::<sqlx::Error>());
-    let told = cause.and_then(|cause| match config {
+    let explained = cause.and_then(|cause| match config {
         StoreConfig::Sqlite(path) => file_refusal(path, cause),
         StoreConfig::Postgres(url) => {
             let (message, hint) = server_refusal(&postgres::options(url).ok()?, cause)?;
@@ -26,14 +26,14 @@ pub(super) fn explain(config: &StoreConfig, error: Error) -> Error {
         }
     });
     if let StoreConfig::Sqlite(path) = config
-        && told.is_some()
+        && explained.is_some()
         && let Err(refused) = File::open(path)
         && let Some(refused) = private_files::refusal(path, &refused)
     {
         return refused;
     }
     // Without the error as its source, which the sentence has already.
-    match told {
+    match explained {
         Some((message, hint, advice)) => {
             Error::new(ErrorCode::Unavailable, message).with_hint(hint).with_advice(advice)
         }

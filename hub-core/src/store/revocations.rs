@@ -1,8 +1,8 @@
 //! Statements about recent revocations.
 
 use super::{
+    batched_delete::{self, delete_old},
     conn::{Conn, sql},
-    pieces::{self, delete_old},
 };
 use crate::{error::Result, id::RevocationId, model::revocation::Revocation, time::Timestamp};
 
@@ -30,6 +30,6 @@ impl Revocations<'_> {
 
     /// Deletes at most `limit` rows from before an instant; returns how many.
     pub async fn delete_before(&mut self, before: Timestamp, limit: u32) -> Result<u64> {
-        pieces::delete_before(&mut self.0, DELETE_BEFORE, before, limit).await
+        batched_delete::delete_before(&mut self.0, DELETE_BEFORE, before, limit).await
     }
 }

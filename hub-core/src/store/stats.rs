@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{
     CLOCK_SKEW,
-    candidates::is_channel_or_bot,
     conn::{Conn, sql},
+    list_ids::is_channel_or_bot,
 };
 use crate::{
     access::Role,

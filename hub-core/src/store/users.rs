@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::{
-    candidates::{ScanEnd, scan_end},
     conn::{Conn, sql},
+    list_ids::{ScanEnd, scan_end},
 };
 use crate::{
     access::Role,

@@ -154,9 +154,9 @@ pub(super) fn copy_of(error: &Error) -> Error {
         // To the caller the store is gone; what it was doing may be right, and is done after the next start.
         return Error::new(ErrorCode::Unavailable, "the storage failed").with_retry_after(PROBE_INTERVAL);
     }
-    let told = Error::new(error.code(), error.message().to_owned());
+    let copy = Error::new(error.code(), error.message().to_owned());
     match error.retry_after() {
-        Some(after) => told.with_retry_after(after),
-        None => told,
+        Some(after) => copy.with_retry_after(after),
+        None => copy,
     }
 }

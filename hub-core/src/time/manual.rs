@@ -48,19 +48,19 @@ impl<T: Copy> Watched<T> {
     }
 }
 
-/// A clock that moves only when it is moved. Clones share the hands.
+/// A clock that moves only when it is moved. Clones share the state.
 #[derive(Clone, Debug)]
-pub struct ManualClock(Arc<Hands>);
+pub struct ManualClock(Arc<ManualTime>);
 
 #[derive(Debug)]
-struct Hands {
-    shown: Watched<Shown>,
+struct ManualTime {
+    shown: Watched<ClockReading>,
     /// Until when tasks wait; one entry per wait.
     waits: Mutex<Vec<Instant>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Shown {
+struct ClockReading {
     wall: Timestamp,
     monotonic: Instant,
 }
@@ -68,8 +68,8 @@ struct Shown {
 impl ManualClock {
     /// A clock that shows `start`.
     pub fn new(start: Timestamp) -> Self {
-        let shown = Shown { wall: start, monotonic: Instant::START };
-        Self(Arc::new(Hands { shown: Watched::new(shown), waits: Mutex::default() }))
+        let shown = ClockReading { wall: start, monotonic: Instant::START };
+        Self(Arc::new(ManualTime { shown: Watched::new(shown), waits: Mutex::default() }))
     }
 
     /// What the wall clock shows.
@@ -85,7 +85,7 @@ impl ManualClock {
     /// Lets time pass on both clocks and wakes the tasks whose time has come.
     pub fn advance(&self, duration: Duration) {
         self.0.shown.update(|shown| {
-            *shown = Shown { wall: shown.wall + duration, monotonic: shown.monotonic + duration };
+            *shown = ClockReading { wall: shown.wall + duration, monotonic: shown.monotonic + duration };
         });
     }
 
@@ -110,7 +110,7 @@ impl ManualClock {
     }
 }
 
-impl Hands {
+impl ManualTime {
     fn waits(&self) -> MutexGuard<'_, Vec<Instant>> {
         self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,20 +118,20 @@ impl Hands {
 
 /// One wait; removed when it ends in any way.
 struct Wait<'h> {
-    hands: &'h Hands,
+    state: &'h ManualTime,
     at: Instant,
 }
 
 impl<'h> Wait<'h> {
-    fn begin(hands: &'h Hands, at: Instant) -> Self {
-        hands.waits().push(at);
-        Self { hands, at }
+    fn begin(state: &'h ManualTime, at: Instant) -> Self {
+        state.waits().push(at);
+        Self { state, at }
     }
 }
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        let mut waits = self.hands.waits();
+        let mut waits = self.state.waits();
         if let Some(place) = waits.iter().position(|at| *at == self.at) {
             waits.swap_remove(place);
         }

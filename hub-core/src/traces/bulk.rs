@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use futures_util::FutureExt as _;
 use serde_json::json;
 
-use super::{Traces, replay, waiting};
+use super::{Traces, open_deliveries, replay};
 use crate::{
     access::Actor,
     error::{Error, Result},
@@ -119,7 +119,7 @@ impl Traces<'_> {
             let (replays, refused) = plan(read.replays().sources(owner, &ids).await?, &ids);
             let messages: Vec<_> = replays.iter().map(|replay| replay.message_id).collect();
             let open = read.deliveries().open_of(&messages).await?;
-            let admitted = waiting::admit(replays, &open, supersede);
+            let admitted = open_deliveries::admit(replays, &open, supersede);
             let mut replay = BulkReplay::new(None, now, all_refused(refused, admitted.refused));
             replay.total = admitted.replays.len() as u64;
             return Ok(replay);
@@ -133,7 +133,7 @@ impl Traces<'_> {
             async move {
                 let sources = tx.replays().sources(owner, &ids).await?;
                 let (replays, refused) = plan(sources, &ids);
-                let admitted = waiting::make_way(tx, replays, supersede, now).await?;
+                let admitted = open_deliveries::make_way(tx, replays, supersede, now).await?;
                 let refused = all_refused(refused, admitted.refused);
                 tx.replays().insert(id, owner, (&admitted.replays, &refused), (now, MAX_KEPT)).await?;
                 if let Some((entry, origin)) = entry {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::json;
 use url::Position;
 
-use super::{Traces, waiting};
+use super::{Traces, open_deliveries};
 use crate::{
     access::Actor,
     audit::origin,
@@ -121,7 +121,7 @@ impl Traces<'_> {
         };
         let write = idempotency::write_once(&self.ctx.store, once, move |tx| {
             Box::pin(async move {
-                let admitted = waiting::make_way(tx, vec![replay], supersede, now).await?;
+                let admitted = open_deliveries::make_way(tx, vec![replay], supersede, now).await?;
                 if let Some((_, reason)) = admitted.refused.into_iter().next() {
                     return Err(Error::conflict(reason));
                 }

@@ -65,11 +65,11 @@ impl Traces<'_> {
     async fn until_ended(
         &self,
         bot_id: BotId,
-        look: impl AsyncFn() -> Result<Option<Trace>>,
+        read: impl AsyncFn() -> Result<Option<Trace>>,
     ) -> Result<Trace> {
         let mut events = self.ctx.node.events.listen();
         loop {
-            match look().await? {
+            match read().await? {
                 Some(trace) if trace.status != TraceStatus::Pending => return Ok(trace),
                 _ => self.ctx.clock.timeout(POLL_INTERVAL, news(&mut events, bot_id)).await,
             };

@@ -151,9 +151,9 @@ async fn missing_files(database: &mut Upkeep, folder: &Path, checked: &mut Check
         after = ids.into_iter().next_back().unwrap_or_default();
     }
     if missing > 0 {
-        let told =
+        let message =
             format!("{missing} files of messages are not in {}: {}", folder.display(), some(&named, missing));
-        checked.find("files", told);
+        checked.find("files", message);
     }
     Ok(())
 }
@@ -170,9 +170,9 @@ async fn loose_files(database: &mut Upkeep, folder: &Path, checked: &mut Checked
     }
     look_up(database, &mut page, &mut loose, &mut named).await?;
     if loose > 0 {
-        let told =
+        let message =
             format!("{loose} files in {} belong to no message: {}", folder.display(), some(&named, loose));
-        checked.find("loose-files", told);
+        checked.find("loose-files", message);
     }
     Ok(())
 }

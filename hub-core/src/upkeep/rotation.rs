@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Secrets of one transaction.
-const PIECE: u32 = 500;
+const BATCH_SIZE: u32 = 500;
 
 /// Result of a rotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +105,7 @@ async fn reseal(
 ) -> Result<()> {
     let mut after = None;
     loop {
-        let rows = database.sealed().page(column, after.as_ref(), PIECE).await?;
+        let rows = database.sealed().page(column, after.as_ref(), BATCH_SIZE).await?;
         database.begin().await?;
         for row in rows.iter().filter(|row| row.value.key_id() != Some(new.key_id())) {
             let place = column.place(row);
@@ -118,7 +118,7 @@ async fn reseal(
             }
         }
         database.commit().await?;
-        if rows.len() < PIECE as usize {
+        if rows.len() < BATCH_SIZE as usize {
             return Ok(());
         }
         after = rows.into_iter().next_back();

@@ -211,10 +211,10 @@ async fn a_check_finds_what_is_broken_and_names_it() {
         .unwrap();
     upkeep.close().await.unwrap();
     let checked = check(&home, &Random::seeded(1)).await.unwrap();
-    let told: Vec<(&str, &str)> =
+    let found: Vec<(&str, &str)> =
         checked.findings.iter().map(|found| (found.check, found.message.as_str())).collect();
-    assert_eq!(told.len(), 4, "{told:?}");
-    for ((check, message), (wanted, part)) in told.iter().zip([
+    assert_eq!(found.len(), 4, "{found:?}");
+    for ((check, message), (wanted, part)) in found.iter().zip([
         ("references", "1 rows of sessions name users"),
         ("secrets", "1 secrets in ai_config.api_key do not open"),
         ("files", "med_01J0000000000000000000000C"),

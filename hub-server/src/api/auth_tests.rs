@@ -218,12 +218,12 @@ async fn a_made_up_address_is_not_counted_as_one() {
         let body = json!({"username": format!("nobody-{n}"), "password": "wrong password"});
         app.stranger().with(header, &value).post("/api/auth/login", &body).await.response.status().as_u16()
     };
-    let mut told = Vec::new();
+    let mut statuses = Vec::new();
     for n in 0..30 {
-        told.push(forged(["X-Forwarded-For", "Forwarded", "X-Real-IP"][usize::from(n % 3)], n).await);
+        statuses.push(forged(["X-Forwarded-For", "Forwarded", "X-Real-IP"][usize::from(n % 3)], n).await);
     }
-    assert!(told[..10].iter().all(|status| *status == 401), "{told:?}");
-    assert!(told[10..].iter().all(|status| *status == 429), "{told:?}");
+    assert!(statuses[..10].iter().all(|status| *status == 401), "{statuses:?}");
+    assert!(statuses[10..].iter().all(|status| *status == 429), "{statuses:?}");
 }
 
 /// What is not offered is refused, and nothing of it is applied.

@@ -76,9 +76,9 @@ async fn of_fifty_who_link_one_account_one_has_it() {
         cookies.1 = format!("{}; {}", cookies.1, away.cookie);
         back.get(&away.back("one")).await.response.status().as_u16()
     });
-    let told = futures_util::future::join_all(tries).await;
-    let count = |wanted: u16| told.iter().filter(|status| **status == wanted).count();
-    assert_eq!((count(303), count(409)), (1, 49), "{told:?}");
+    let statuses = futures_util::future::join_all(tries).await;
+    let count = |wanted: u16| statuses.iter().filter(|status| **status == wanted).count();
+    assert_eq!((count(303), count(409)), (1, 49), "{statuses:?}");
     let mut holders = 0;
     for person in &people {
         let listed = person.get("/api/user/oauth-accounts").await;

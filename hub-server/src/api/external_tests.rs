@@ -25,7 +25,7 @@ struct Script {
     profile: Option<(u16, String)>,
     discovery: Option<String>,
     /// Bodies of the token requests.
-    asked: Vec<String>,
+    requests: Vec<String>,
 }
 
 impl Fake {
@@ -46,7 +46,7 @@ impl LocalService for Fake {
         let mut script = self.0.lock().unwrap();
         let (status, body) = match request.uri().path() {
             "/token" => {
-                script.asked.push(String::from_utf8_lossy(request.body()).into_owned());
+                script.requests.push(String::from_utf8_lossy(request.body()).into_owned());
                 let granted = json!({ "access_token": "at", "token_type": "bearer" }).to_string();
                 script.token.clone().unwrap_or((200, granted))
             }
@@ -165,10 +165,10 @@ async fn a_person_signs_in_and_is_the_same_the_next_time() {
     let other = me(&app, &enter(&app, "two").await).await;
     assert_ne!(other["id"], first["id"]);
     assert_eq!(other["username"], "octocat-2");
-    let asked = fake.0.lock().unwrap().asked.clone();
-    let verifier = asked[0].split('&').find_map(|pair| pair.strip_prefix("code_verifier=")).unwrap();
-    assert!(verifier.len() >= 43 && asked[0].contains("client_secret=shh"), "{}", asked[0]);
-    assert!(asked[0].contains("redirect_uri=http%3A%2F%2Flocalhost%3A9800%2Fapi%2Fauth%2Fcallback%2Fone"));
+    let requests = fake.0.lock().unwrap().requests.clone();
+    let verifier = requests[0].split('&').find_map(|pair| pair.strip_prefix("code_verifier=")).unwrap();
+    assert!(verifier.len() >= 43 && requests[0].contains("client_secret=shh"), "{}", requests[0]);
+    assert!(requests[0].contains("redirect_uri=http%3A%2F%2Flocalhost%3A9800%2Fapi%2Fauth%2Fcallback%2Fone"));
 }
 
 #[tokio::test]
@@ -311,14 +311,14 @@ fn discovery(issuer: &str) -> String {
 async fn an_answer_of_another_issuer_is_not_used() {
     let (app, fake) = app().await;
     fake.change(|script| script.discovery = Some(discovery("http://open.test")));
-    for (iss, asked) in
+    for (iss, exchanges) in
         [("http%3A%2F%2Fevil.test", 0), ("http%3A%2F%2Fopen.test%2F", 0), ("http%3A%2F%2Fopen.test", 1)]
     {
         let away = start(&app.stranger(), "/api/auth/oauth/open").await;
         let reply = back(&app, &away, &format!("{}&iss={iss}", away.back("open"))).await;
         // Rightly named it is asked, and has no ID token to show here.
         assert_eq!(reply.header("location"), Some("/login?error=provider_failed"), "{iss}");
-        assert_eq!(fake.0.lock().unwrap().asked.len(), asked, "{iss}");
+        assert_eq!(fake.0.lock().unwrap().requests.len(), exchanges, "{iss}");
     }
 }
 

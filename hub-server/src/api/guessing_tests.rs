@@ -41,16 +41,16 @@ async fn guessing_from_one_address_or_from_many_does_not_shut_out_who_is_in_or_k
 
     // A thousand tries from one address, in a minute and a half: ten at once from the address, one more every six
     // seconds; of these five at once on the name, one more every twelve seconds.
-    let mut told = BTreeMap::new();
+    let mut counts = BTreeMap::new();
     for n in 0..1_000 {
         let reply = at(&app, "192.0.2.1").post("/api/auth/login", &guess("alice")).await;
-        *told.entry(reply.response.status().as_u16()).or_insert(0) += 1;
+        *counts.entry(reply.response.status().as_u16()).or_insert(0) += 1;
         if n % 10 == 9 {
             app.clock.advance(Duration::from_millis(900));
         }
     }
-    assert_eq!(told.keys().copied().collect::<Vec<_>>(), [401, 429]);
-    assert!((11..=13).contains(&told[&401]), "{told:?}");
+    assert_eq!(counts.keys().copied().collect::<Vec<_>>(), [401, 429]);
+    assert!((11..=13).contains(&counts[&401]), "{counts:?}");
 
     // And from two hundred addresses, one try each.
     let mut passed = 0;

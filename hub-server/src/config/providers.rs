@@ -160,37 +160,40 @@ mod tests {
 
     #[test]
     fn an_incomplete_provider_is_a_problem() {
-        for (settings, told) in [
+        for (settings, reported) in [
             (&[("GITHUB_CLIENT_ID", "id")][..], "HUB_GITHUB_CLIENT_ID: requires github_client_secret"),
             (&[("LINUXDO_CLIENT_SECRET", "shh")], "HUB_LINUXDO_CLIENT_SECRET: requires linuxdo_client_id"),
             (&[("OIDC_ISSUER", "https://id.example")], "HUB_OIDC_ISSUER: requires oidc_client_id"),
             (&[("OIDC_CLIENT_ID", "hub")], "HUB_OIDC_CLIENT_ID: requires oidc_issuer"),
         ] {
-            assert_eq!(problems(settings), [told]);
+            assert_eq!(problems(settings), [reported]);
         }
         let open = [("OIDC_CLIENT_ID", "hub"), ("OIDC_ISSUER", "id.example"), ("OIDC_NAME", "The Company")];
-        let told = problems(&open);
-        assert_eq!(told.len(), 2, "{told:?}");
+        let reported = problems(&open);
+        assert_eq!(reported.len(), 2, "{reported:?}");
         assert!(
-            told.iter().any(|one| one.contains("HUB_OIDC_ISSUER") && one.contains("http://")),
-            "{told:?}"
+            reported.iter().any(|one| one.contains("HUB_OIDC_ISSUER") && one.contains("http://")),
+            "{reported:?}"
         );
-        assert!(told.iter().any(|one| one.contains("HUB_OIDC_NAME") && one.contains("a-z, 0-9")), "{told:?}");
+        assert!(
+            reported.iter().any(|one| one.contains("HUB_OIDC_NAME") && one.contains("a-z, 0-9")),
+            "{reported:?}"
+        );
         for name in ["github", "providers", "authorize"] {
-            let told = problems(&[
+            let reported = problems(&[
                 ("GITHUB_CLIENT_ID", "id"),
                 ("GITHUB_CLIENT_SECRET", "shh"),
                 ("OIDC_CLIENT_ID", "hub"),
                 ("OIDC_ISSUER", "https://id.example"),
                 ("OIDC_NAME", name),
             ]);
-            assert!(told.len() == 1 && told[0].contains("HUB_OIDC_NAME"), "{name}: {told:?}");
+            assert!(reported.len() == 1 && reported[0].contains("HUB_OIDC_NAME"), "{name}: {reported:?}");
         }
-        let told = problems(&[
+        let reported = problems(&[
             ("LINUXDO_CLIENT_ID", "id"),
             ("LINUXDO_CLIENT_SECRET", "shh"),
             ("LINUXDO_PROFILE_URL", "ftp://x"),
         ]);
-        assert!(told.len() == 1 && told[0].contains("HUB_LINUXDO_PROFILE_URL"), "{told:?}");
+        assert!(reported.len() == 1 && reported[0].contains("HUB_LINUXDO_PROFILE_URL"), "{reported:?}");
     }
 }

@@ -316,13 +316,13 @@ fn secrets_come_from_credentials_of_systemd() {
     put("secret_kye", "x");
     put("node_name", "one");
     let config = load(&[], &[credentials], None).unwrap();
-    let told = |name: &str, hint: &str| format!("no setting is read from the credential {name}{hint}");
+    let warning = |name: &str, hint: &str| format!("no setting is read from the credential {name}{hint}");
     assert!(
-        warnings(&config).contains(&told("secret_kye", "; did you mean secret_key?")),
+        warnings(&config).contains(&warning("secret_kye", "; did you mean secret_key?")),
         "{:?}",
         config.warnings
     );
-    assert!(warnings(&config).contains(&told("node_name", "")), "{:?}", config.warnings);
+    assert!(warnings(&config).contains(&warning("node_name", "")), "{:?}", config.warnings);
     assert_eq!(config.hub.node_name, "");
 
     put("secret_key", "short");

@@ -90,7 +90,7 @@ async fn compress(response: &mut Response) {
 }
 
 /// Renders the `<head>` of every document.
-pub(super) fn head(look: Appearance, title: &str) -> Markup {
+pub(super) fn head(appearance: Appearance, title: &str) -> Markup {
     html! {
         head {
             meta charset="utf-8";
@@ -100,7 +100,7 @@ pub(super) fn head(look: Appearance, title: &str) -> Markup {
             link rel="stylesheet" href=(assets::path("console.css"));
             script type="module" src=(assets::path("page.js")) {}
             script type="module" src=(assets::path("live.js")) {}
-            @if look.theme == Theme::System { meta name="color-scheme" content="light dark"; }
+            @if appearance.theme == Theme::System { meta name="color-scheme" content="light dark"; }
         }
     }
 }
@@ -134,10 +134,10 @@ fn page(ask: &Ask, user: &User, content: &Content) -> Markup {
     let words = ask.words;
     html! {
         (DOCTYPE)
-        html lang=(words.lang) data-theme=(ask.look.theme.as_str())
-            data-keys=[(!ask.look.has_keys).then_some("off")]
-            data-announcements=[(!ask.look.announces).then_some("off")] {
-            (head(ask.look, &content.title))
+        html lang=(words.lang) data-theme=(ask.appearance.theme.as_str())
+            data-keys=[(!ask.appearance.has_keys).then_some("off")]
+            data-announcements=[(!ask.appearance.announces).then_some("off")] {
+            (head(ask.appearance, &content.title))
             body {
                 a.skip href="#content" { (words.frame.skip) }
                 header.top {
@@ -206,7 +206,7 @@ fn preferences(ask: &Ask) -> Markup {
                 select #language name="language" {
                     @for language in Language::ALL {
                         @let words = words::of(language);
-                        option value=(language.as_str()) lang=(words.lang) selected[language == ask.look.language] {
+                        option value=(language.as_str()) lang=(words.lang) selected[language == ask.appearance.language] {
                             (words.own_name)
                         }
                     }
@@ -214,7 +214,7 @@ fn preferences(ask: &Ask) -> Markup {
                 label for="theme" { (frame.theme) }
                 select #theme name="theme" {
                     @for (theme, name) in Theme::ALL.into_iter().zip(frame.themes) {
-                        option value=(theme.as_str()) selected[theme == ask.look.theme] { (name) }
+                        option value=(theme.as_str()) selected[theme == ask.appearance.theme] { (name) }
                     }
                 }
                 button name="do" value="look" { (frame.apply) }

@@ -81,7 +81,7 @@ pub(crate) fn is_page(path: &str) -> bool {
 
 /// Adds the pages and their files.
 pub(crate) fn routes(routes: Route) -> Route {
-    let pages = PAGES.iter().fold(routes, |routes, page| routes.at(page.path, page::Served(page)));
+    let pages = PAGES.iter().fold(routes, |routes, page| routes.at(page.path, page::PageEndpoint(page)));
     pages.at(assets::ROUTE, poem::get(assets::serve))
 }
 

@@ -89,7 +89,7 @@ pub(super) struct Ask {
     pub(super) actor: Actor,
     pub(super) client: ClientInfo,
     pub(super) client_gone: ClientGone,
-    pub(super) look: Appearance,
+    pub(super) appearance: Appearance,
     pub(super) words: &'static Words,
     pub(super) page: &'static Page,
     /// The path of this request.
@@ -255,9 +255,9 @@ impl Ask {
 pub(super) const PAGE_TOKEN: &str = "page_token";
 
 /// A page as an endpoint.
-pub(super) struct Served(pub(super) &'static Page);
+pub(super) struct PageEndpoint(pub(super) &'static Page);
 
-impl Endpoint for Served {
+impl Endpoint for PageEndpoint {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> Result<Response> {
@@ -265,15 +265,15 @@ impl Endpoint for Served {
         if !matches!(method, Method::GET | Method::POST) {
             return Err(ApiError::new(ErrorCode::MethodNotAllowed, "the path has no such method").into());
         }
-        let look = Appearance::of(request.headers());
+        let appearance = Appearance::of(request.headers());
         let actor = match authenticate(&request).await {
             Ok(actor) => actor,
             Err(error) if is_signed_out(&error) => {
-                return signed_out(self.0, &mut request, look, &error).await;
+                return signed_out(self.0, &mut request, appearance, &error).await;
             }
             Err(error) => return Err(error.into()),
         };
-        let mut ask = self.ask(&request, actor, look);
+        let mut ask = self.ask(&request, actor, appearance);
         if method == Method::POST {
             ask.submitted = Some(forms::read(&mut request).await?);
             return self.act(ask).await;
@@ -283,8 +283,8 @@ impl Endpoint for Served {
     }
 }
 
-impl Served {
-    fn ask(&self, request: &Request, actor: Actor, look: Appearance) -> Ask {
+impl PageEndpoint {
+    fn ask(&self, request: &Request, actor: Actor, appearance: Appearance) -> Ask {
         let query = request.uri().query().unwrap_or_default();
         let settings = request.data::<AppSettings>().expect("every request has the settings").clone();
         Ask {
@@ -293,8 +293,8 @@ impl Served {
             actor,
             client: request.data::<Client>().cloned().map(ClientInfo::from).unwrap_or_default(),
             client_gone: ClientGone::of(request),
-            look,
-            words: words::of(look.language),
+            appearance,
+            words: words::of(appearance.language),
             page: self.0,
             path: request.uri().path().to_owned(),
             request_id: request.data::<RequestId>().map_or_else(String::new, |id| id.0.to_string()),
@@ -313,7 +313,7 @@ impl Served {
     async fn act(&self, mut ask: Ask) -> Result<Response> {
         let name = ask.submitted.as_ref().map_or("", |form| &form.action);
         let error = match name {
-            "look" => return Ok(choose_look(&ask)),
+            "look" => return Ok(choose_appearance(&ask)),
             "sign_out" => {
                 ask.hub.accounts().logout(&ask.actor).await.map_err(ApiError::from)?;
                 let cookies = vec![cleared_cookie(&ask.settings)];
@@ -362,7 +362,7 @@ fn is_signed_out(error: &ApiError) -> bool {
 async fn signed_out(
     page: &Page,
     request: &mut Request,
-    look: Appearance,
+    appearance: Appearance,
     error: &ApiError,
 ) -> Result<Response> {
     if *request.method() == Method::GET {
@@ -387,13 +387,13 @@ async fn signed_out(
         form: &form,
         address: request.uri().path(),
     };
-    Ok(refusals::signed_out(look, error.inner(), &id, &unsent))
+    Ok(refusals::signed_out(appearance, error.inner(), &id, &unsent))
 }
 
 /// Stores language, theme and switches in a cookie.
-fn choose_look(ask: &Ask) -> Response {
-    let look = ask.look.with(|name| ask.field(name));
-    see_other(&ask.path, &[look.cookie()])
+fn choose_appearance(ask: &Ask) -> Response {
+    let appearance = ask.appearance.with(|name| ask.field(name));
+    see_other(&ask.path, &[appearance.cookie()])
 }
 
 /// Redirects the browser to another page with `303 See Other`.

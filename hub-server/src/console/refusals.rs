@@ -73,8 +73,8 @@ pub(super) fn advice(words: &Words, error: &Error) -> Markup {
 }
 
 /// The page of a failure.
-pub(crate) fn page(look: Appearance, error: &Error, request_id: &str, is_route: bool) -> Response {
-    let words = words::of(look.language);
+pub(crate) fn page(appearance: Appearance, error: &Error, request_id: &str, is_route: bool) -> Response {
+    let words = words::of(appearance.language);
     let (title, said) = match error.code() {
         ErrorCode::NotFound if !is_route => words.refusals.no_page,
         code => sentence(words, code),
@@ -84,7 +84,7 @@ pub(crate) fn page(look: Appearance, error: &Error, request_id: &str, is_route: 
         (details(words, error, request_id))
         p { a.button href="/console" { (words.refusals.home) } }
     };
-    send(&plain(look, title, &main), status(error.code()))
+    send(&plain(appearance, title, &main), status(error.code()))
 }
 
 /// A form of our own pages that a visitor sent after the session had ended.
@@ -144,8 +144,13 @@ fn shown(words: &Words, value: &str) -> String {
 }
 
 /// The page for a form of a visitor whose session has ended: the action and the submitted values, to be sent again.
-pub(super) fn signed_out(look: Appearance, error: &Error, request_id: &str, unsent: &Unsent<'_>) -> Response {
-    let words = words::of(look.language);
+pub(super) fn signed_out(
+    appearance: Appearance,
+    error: &Error,
+    request_id: &str,
+    unsent: &Unsent<'_>,
+) -> Response {
+    let words = words::of(appearance.language);
     let (title, said) = words.refusals.signed_out;
     let said = if unsent.can_be_sent_again() { said } else { words.actions.open_again_help };
     let main = html! {
@@ -162,15 +167,15 @@ pub(super) fn signed_out(look: Appearance, error: &Error, request_id: &str, unse
         }
         (details(words, error, request_id))
     };
-    send(&plain(look, title, &main), status(error.code()))
+    send(&plain(appearance, title, &main), status(error.code()))
 }
 
 /// Renders a document without navigation, for visitors without a session.
-fn plain(look: Appearance, title: &str, main: &Markup) -> Markup {
+fn plain(appearance: Appearance, title: &str, main: &Markup) -> Markup {
     html! {
         (DOCTYPE)
-        html lang=(words::of(look.language).lang) data-theme=(look.theme.as_str()) {
-            (head(look, title))
+        html lang=(words::of(appearance.language).lang) data-theme=(appearance.theme.as_str()) {
+            (head(appearance, title))
             body.plain {
                 header.top { a.brand href="/console" { "Message Hub" } }
                 main #content { h1 { (title) } (main) }

@@ -53,8 +53,8 @@ async fn the_model_of_a_channel_is_asked_one_question() {
     let (ann, bob) = (app.user("ann").await, app.user("bob").await);
     let (page, api) = channel(&ann, &simulator).await;
     let test = format!("{api}/ai/test");
-    let asked = ann.post(&test, &Value::Null).await.data().clone();
-    assert_eq!((&asked["ok"], &asked["error"]["class"]), (&false.into(), &"not_asked".into()), "{asked}");
+    let result = ann.post(&test, &Value::Null).await.data().clone();
+    assert_eq!((&result["ok"], &result["error"]["class"]), (&false.into(), &"not_asked".into()), "{result}");
     bob.post(&test, &Value::Null).await.error(404, "NOT_FOUND");
     let secret = "sk-a-key-of-the-channel";
     let custom = serde_json::json!({ "source": "custom", "base_url": "http://ai.invalid/v1", "model": "<i>m</i>",
@@ -62,8 +62,12 @@ async fn the_model_of_a_channel_is_asked_one_question() {
     ann.send(poem::http::Method::PUT, &format!("{api}/ai"), |request| request.body_json(&custom))
         .await
         .data();
-    let asked = ann.post(&test, &Value::Null).await.data().clone();
-    assert_eq!((&asked["model"], &asked["error"]["class"]), (&"<i>m</i>".into(), &"dns".into()), "{asked}");
+    let result = ann.post(&test, &Value::Null).await.data().clone();
+    assert_eq!(
+        (&result["model"], &result["error"]["class"]),
+        (&"<i>m</i>".into(), &"dns".into()),
+        "{result}"
+    );
     let shown = submit(&ann, &format!("{page}/ai"), &[("do", "test")]).await;
     let page = text(&shown);
     assert_eq!(shown.response.status(), 200);

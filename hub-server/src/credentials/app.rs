@@ -119,9 +119,9 @@ impl<'a> ApiExtractor<'a> for AppOwner {
         _: &mut RequestBody,
         _: ExtractParamOptions<()>,
     ) -> Result<Self> {
-        let told =
+        let message =
             "name the app as ?app_id= and send its webhook secret as Authorization: Bearer, or as ?secret=";
-        let secret = presented_or_queried(request, "secret", told)?;
+        let secret = presented_or_queried(request, "secret", message)?;
         let app_id = queried(request, "app_id").unwrap_or_default();
         let holder = data::<Hub>(request).apps().authenticate_app(&app_id, secret.expose()).await;
         Ok(Self(judged(request, std::slice::from_ref(&secret), holder.map_err(ApiError::from))?))
@@ -130,10 +130,10 @@ impl<'a> ApiExtractor<'a> for AppOwner {
 
 /// The credential in the headers, or in the query under this name; without either, an error that explains what to
 /// send.
-fn presented_or_queried(request: &Request, name: &str, told: &'static str) -> Result<Secret, ApiError> {
+fn presented_or_queried(request: &Request, name: &str, message: &'static str) -> Result<Secret, ApiError> {
     let presented = Presented::of(request.headers(), true).explicit;
     let secret = presented.or_else(|| queried(request, name).map(Secret::new));
-    secret.ok_or_else(|| ApiError::new(ErrorCode::Unauthorized, told))
+    secret.ok_or_else(|| ApiError::new(ErrorCode::Unauthorized, message))
 }
 
 /// A value of the query, unless it is empty.

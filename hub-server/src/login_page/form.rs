@@ -35,7 +35,7 @@ struct Entry {
 
 /// Path to open after the sign-in, from the query of the page.
 #[derive(Debug, Default, Deserialize)]
-struct Asked {
+struct PageQuery {
     redirect: Option<String>,
 }
 
@@ -51,9 +51,9 @@ pub(super) async fn submit(
     let username = entry.username.clone();
     let error = match enter(&sign_in, entry).await {
         Ok(cookies) => {
-            let asked: Asked = request.params().unwrap_or_default();
+            let query: PageQuery = request.params().unwrap_or_default();
             let to =
-                asked.redirect.filter(|path| is_safe_path(path)).unwrap_or_else(|| console::HOME.to_owned());
+                query.redirect.filter(|path| is_safe_path(path)).unwrap_or_else(|| console::HOME.to_owned());
             return Ok(console::see_other(&to, &cookies));
         }
         // The edge logs the cause.
@@ -87,9 +87,11 @@ async fn enter(sign_in: &SignIn<'_>, entry: Entry) -> Result<Vec<String>, ApiErr
 
 /// Describes the error, in the language of the page if it has a text for it.
 fn explain(texts: &Texts, error: &Error) -> String {
-    let told = |text: &str| texts.told.iter().find(|(english, _)| *english == text).map(|(_, told)| *told);
+    let translated = |text: &str| {
+        texts.errors.iter().find(|(english, _)| *english == text).map(|(_, translated)| *translated)
+    };
     if error.details().is_empty() {
-        let known = told(error.message()).or_else(|| told(error.code().as_str()));
+        let known = translated(error.message()).or_else(|| translated(error.code().as_str()));
         return known.unwrap_or(error.message()).to_owned();
     }
     let mut explained = String::new();
@@ -102,7 +104,8 @@ fn explain(texts: &Texts, error: &Error) -> String {
         };
         let separator = if explained.is_empty() { "" } else { " · " };
         // Writing to a String cannot fail.
-        let _ = write!(explained, "{separator}{label}: {}", told(&detail.reason).unwrap_or(&detail.reason));
+        let _ =
+            write!(explained, "{separator}{label}: {}", translated(&detail.reason).unwrap_or(&detail.reason));
     }
     explained
 }

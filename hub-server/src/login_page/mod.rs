@@ -62,7 +62,7 @@ fn file(content_type: &'static str, text: &'static str) -> impl Endpoint<Output 
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Asked {
+struct PageQuery {
     lang: Option<String>,
     /// Reason that a sign-in with a provider failed: the name of one of the texts.
     error: Option<String>,
@@ -73,11 +73,11 @@ async fn login_page(
     Data(hub): Data<&Hub>,
     Data(settings): Data<&AppSettings>,
     request: &Request,
-    asked: Option<Query<Asked>>,
+    query: Option<Query<PageQuery>>,
 ) -> Response {
-    let asked = asked.map(|asked| asked.0).unwrap_or_default();
-    let texts = language(request, asked.lang.as_deref());
-    let name = asked.error.map(|word| format!("error_{word}"));
+    let query = query.map(|query| query.0).unwrap_or_default();
+    let texts = language(request, query.lang.as_deref());
+    let name = query.error.map(|word| format!("error_{word}"));
     let refused = texts
         .spoken
         .iter()
@@ -121,8 +121,8 @@ impl Registering {
 }
 
 /// Returns the texts in the language of the query, else in the one of the cookie or that the browser prefers.
-fn language(request: &Request, asked: Option<&str>) -> &'static Texts {
-    texts::choose(asked, Appearance::of(request.headers()).is_chinese())
+fn language(request: &Request, lang: Option<&str>) -> &'static Texts {
+    texts::choose(lang, Appearance::of(request.headers()).is_chinese())
 }
 
 fn answer(page: &Markup) -> Response {
@@ -188,7 +188,7 @@ fn frame(texts: &Texts, title: &str, script: &str, problem: &str, content: &Mark
                 }
                 div #texts hidden {
                     @for (name, text) in texts.spoken { span data-name=(name) { (text) } }
-                    @for (sentence, text) in texts.told { span data-told=(sentence) { (text) } }
+                    @for (sentence, text) in texts.errors { span data-told=(sentence) { (text) } }
                 }
             }
         }

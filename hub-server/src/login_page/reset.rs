@@ -4,12 +4,12 @@
 use maud::{Markup, html};
 use poem::{Request, Response, handler, web::Query};
 
-use super::{Asked, answer, frame, language, texts::Texts};
+use super::{PageQuery, answer, frame, language, texts::Texts};
 
 #[handler]
-pub(super) fn reset_page(request: &Request, asked: Option<Query<Asked>>) -> Response {
-    let asked = asked.map(|asked| asked.0).unwrap_or_default();
-    let texts = language(request, asked.lang.as_deref());
+pub(super) fn reset_page(request: &Request, query: Option<Query<PageQuery>>) -> Response {
+    let query = query.map(|query| query.0).unwrap_or_default();
+    let texts = language(request, query.lang.as_deref());
     answer(&frame(texts, texts.reset_title, "/login/reset.js", "", &page(texts)))
 }
 

@@ -66,7 +66,7 @@ async fn every_field_has_a_label_and_every_text_of_the_script_is_there() {
 #[tokio::test]
 async fn refusals_have_words_in_both_languages() {
     let app = App::with_hub(|builder| builder).await;
-    let known = |sentence: &str| super::texts::CHINESE.told.iter().any(|(told, _)| *told == sentence);
+    let known = |sentence: &str| super::texts::CHINESE.errors.iter().any(|(error, _)| *error == sentence);
     app.user("ada").await;
     let (long, new) = ("x".repeat(300), "a new passphrase");
     let reset = |password: &str| json!({ "token": "hubr_x", "new_password": password });

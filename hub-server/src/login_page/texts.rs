@@ -54,7 +54,7 @@ pub(super) struct Texts {
     /// Texts of the script, by name.
     pub(super) spoken: &'static [(&'static str, &'static str)],
     /// Texts for errors of the hub, by message or else by code.
-    pub(super) told: &'static [(&'static str, &'static str)],
+    pub(super) errors: &'static [(&'static str, &'static str)],
 }
 
 pub(super) const ENGLISH: Texts = Texts {
@@ -135,7 +135,7 @@ pub(super) const ENGLISH: Texts = Texts {
         ("error_conflict", "This account is linked to another user."),
         ("error_forbidden", "This account may not sign in here."),
     ],
-    told: &[("RATE_LIMITED", "Too many tries. Wait a minute.")],
+    errors: &[("RATE_LIMITED", "Too many tries. Wait a minute.")],
 };
 
 pub(super) const CHINESE: Texts = Texts {
@@ -215,7 +215,7 @@ pub(super) const CHINESE: Texts = Texts {
         ("error_conflict", "该账号已关联到其他用户。"),
         ("error_forbidden", "该账号不能在此登录。"),
     ],
-    told: &[
+    errors: &[
         ("username or password is wrong", "用户名或密码不正确。"),
         ("the link is wrong, used or expired", "链接不正确、已使用或已过期。"),
         ("registration is closed", "此服务器不开放注册。"),
@@ -251,8 +251,8 @@ pub(super) const CHINESE: Texts = Texts {
 };
 
 /// Returns the texts in the language of the query, else in the one that the browser prefers.
-pub(super) fn choose(asked: Option<&str>, prefers_chinese: bool) -> &'static Texts {
-    let asks_for_chinese = asked.map(|asked| asked.trim_start().to_ascii_lowercase().starts_with("zh"));
+pub(super) fn choose(lang: Option<&str>, prefers_chinese: bool) -> &'static Texts {
+    let asks_for_chinese = lang.map(|lang| lang.trim_start().to_ascii_lowercase().starts_with("zh"));
     if asks_for_chinese.unwrap_or(prefers_chinese) { &CHINESE } else { &ENGLISH }
 }
 
@@ -264,18 +264,18 @@ mod tests {
     fn both_languages_say_the_same() {
         let names = |texts: &Texts| texts.spoken.iter().map(|(name, _)| *name).collect::<Vec<_>>();
         assert_eq!(names(&ENGLISH), names(&CHINESE));
-        assert!(CHINESE.spoken.iter().chain(CHINESE.told).all(|(_, text)| !text.is_ascii()));
+        assert!(CHINESE.spoken.iter().chain(CHINESE.errors).all(|(_, text)| !text.is_ascii()));
     }
 
     #[test]
     fn the_address_precedes_the_browser() {
-        for (asked, prefers_chinese, lang) in [
+        for (requested, prefers_chinese, lang) in [
             (None, false, "en"),
             (None, true, "zh-CN"),
             (Some("en"), true, "en"),
             (Some("zh"), false, "zh-CN"),
         ] {
-            assert_eq!(choose(asked, prefers_chinese).lang, lang, "{asked:?} {prefers_chinese}");
+            assert_eq!(choose(requested, prefers_chinese).lang, lang, "{requested:?} {prefers_chinese}");
         }
     }
 }

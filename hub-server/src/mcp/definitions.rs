@@ -17,7 +17,7 @@ pub(super) const INSTRUCTIONS: &str = "These tools act for one chat bot. People 
     has to write first.";
 
 pub(super) static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
-    let look = || ToolAnnotations::new().read_only(true).open_world(false);
+    let read_only = || ToolAnnotations::new().read_only(true).open_world(false);
     vec![
         Tool::new(
             SEND_MESSAGE,
@@ -38,7 +38,7 @@ pub(super) static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         )
         .with_title("List contacts")
         .with_raw_output_schema(object(&contacts()))
-        .with_annotations(look()),
+        .with_annotations(read_only()),
         Tool::new(
             GET_BOT_INFO,
             "Shows the bot: its name, its account on the chat network, and whether it is online. Needs the scope \
@@ -47,7 +47,7 @@ pub(super) static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         )
         .with_title("Show the bot")
         .with_raw_output_schema(object(&bot()))
-        .with_annotations(look()),
+        .with_annotations(read_only()),
     ]
 });
 

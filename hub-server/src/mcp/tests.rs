@@ -43,13 +43,13 @@ fn hello(version: &str) -> Value {
 async fn a_client_says_hello_in_the_version_that_it_speaks() {
     let fixture = Fixture::new().await;
     let scene = fixture.scene(&ALL).await;
-    for (asked, agreed) in [
+    for (requested, agreed) in [
         ("2025-03-26", "2025-03-26"),
         ("2025-06-18", "2025-06-18"),
         ("2025-11-25", "2025-11-25"),
         ("1999-01-01", "2025-11-25"),
     ] {
-        let reply = scene.ask("initialize", hello(asked)).await;
+        let reply = scene.ask("initialize", hello(requested)).await;
         let result = &reply.json["result"];
         assert_eq!(result["protocolVersion"], agreed, "{}", reply.json);
         assert_eq!((&result["serverInfo"]["name"], &reply.json["id"]), (&json!("message-hub"), &json!(7)));

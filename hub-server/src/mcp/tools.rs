@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::definitions::{GET_BOT_INFO, INSTRUCTIONS, LIST_CONTACTS, SEND_MESSAGE, TOOLS};
 use crate::{
-    api::bot_api::{self, BotContactsView, BotInfoView, BotSend, Said},
+    api::bot_api::{self, BotContactsView, BotInfoView, BotSend, SendCall},
     credentials::AppClient,
     envelope::ApiError,
     headers::RequestId,
@@ -61,8 +61,8 @@ impl BotTools {
 
     async fn send(&self, caller: &Caller, arguments: &Value) -> Result<Value, ApiError> {
         let body: BotSend = read(arguments)?;
-        let said = Said { idempotency_key: None, trace: None, body: FileForm::without_file(body) };
-        let sent = bot_api::send(&self.hub, &self.limits, &caller.app, &caller.client_gone, said).await?;
+        let call = SendCall { idempotency_key: None, trace: None, body: FileForm::without_file(body) };
+        let sent = bot_api::send(&self.hub, &self.limits, &caller.app, &caller.client_gone, call).await?;
         Ok(sent.0.to_json().unwrap_or_default())
     }
 

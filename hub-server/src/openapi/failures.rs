@@ -1,6 +1,6 @@
 //! The errors that an operation can return: those of its kind, and its own.
 //!
-//! `tests/endpoints/answers.rs` provokes each of them, and fails for an undocumented one.
+//! `tests/endpoints/answers/mod.rs` provokes each of them, and fails for an undocumented one.
 
 use poem::http::StatusCode;
 use serde_json::Value;

@@ -15,19 +15,19 @@ struct Operation {
     /// Whether it creates or lists something.
     offers: bool,
     /// Required parameters of its path and its query.
-    needs: Vec<Need>,
+    needs: Vec<IdParameter>,
     /// The ids in its response.
     own: Vec<Id>,
 }
 
 #[derive(Clone)]
-struct Need {
-    place: Place,
+struct IdParameter {
+    place: ParameterLocation,
     id: Id,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ParameterLocation {
     Path,
     Query,
 }
@@ -104,16 +104,16 @@ fn pattern(schema: &Value) -> String {
     schema["pattern"].as_str().unwrap_or_default().replace("pl[gv]", "plg")
 }
 
-fn needs(described: &Value) -> Vec<Need> {
+fn needs(described: &Value) -> Vec<IdParameter> {
     let parameters = described["parameters"].as_array().into_iter().flatten();
     let needed = parameters.filter(|one| one["required"] == true).filter_map(|one| {
         let place = match one["in"].as_str()? {
-            "path" => Place::Path,
-            "query" => Place::Query,
+            "path" => ParameterLocation::Path,
+            "query" => ParameterLocation::Query,
             _ => return None,
         };
         let name = one["name"].as_str()?.to_owned();
-        Some(Need { place, id: Id { name, pattern: pattern(&one["schema"]), pointer: String::new() } })
+        Some(IdParameter { place, id: Id { name, pattern: pattern(&one["schema"]), pointer: String::new() } })
     });
     needed.collect()
 }
@@ -140,12 +140,12 @@ impl Operation {
     /// The parameters of `to` after this operation; `None` if it is unrelated.
     fn link(&self, to: &Self) -> Option<Value> {
         // The id of an object comes last; the objects that contain it precede it.
-        let main = to.needs.iter().rfind(|need| need.place == Place::Path).or(to.needs.last())?;
-        let is_old = |need: &Need| {
+        let main = to.needs.iter().rfind(|need| need.place == ParameterLocation::Path).or(to.needs.last())?;
+        let is_old = |need: &IdParameter| {
             self.needs.iter().any(|own| own.id.pattern == need.id.pattern && !need.id.pattern.is_empty())
         };
         let is_below = self.id.starts_with("list")
-            && main.place == Place::Path
+            && main.place == ParameterLocation::Path
             && !to.path.starts_with(self.path.trim_end_matches("list"));
         if is_old(main) || is_below {
             return None;
@@ -154,8 +154,8 @@ impl Operation {
         for need in &to.needs {
             match (self.expression(need), need.place) {
                 (Some(expression), _) => drop(parameters.insert(need.id.name.clone(), expression.into())),
-                (None, Place::Path) => return None,
-                (None, Place::Query) => {}
+                (None, ParameterLocation::Path) => return None,
+                (None, ParameterLocation::Query) => {}
             }
         }
         let has_main = parameters.contains_key(&main.id.name);
@@ -163,8 +163,9 @@ impl Operation {
     }
 
     /// The runtime expression of a value: in the response, or in the path of the request.
-    fn expression(&self, need: &Need) -> Option<String> {
-        let in_path = |own: &&Need| own.place == Place::Path && own.id.pattern == need.id.pattern;
+    fn expression(&self, need: &IdParameter) -> Option<String> {
+        let in_path =
+            |own: &&IdParameter| own.place == ParameterLocation::Path && own.id.pattern == need.id.pattern;
         if let Some(parent) = self.needs.iter().find(in_path) {
             return Some(format!("$request.path.{}", parent.id.name));
         }

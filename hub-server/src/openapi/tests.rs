@@ -134,7 +134,7 @@ fn reached_from(document: &Value, part: &str) -> BTreeSet<String> {
     names
 }
 
-/// Every body and every response is a named schema. The schemas are tested above, and `tests/endpoints/answers.rs`
+/// Every body and every response is a named schema. The schemas are tested above, and `tests/endpoints/answers/mod.rs`
 /// tests that the examples match them.
 #[test]
 fn every_body_and_every_response_has_an_example() {

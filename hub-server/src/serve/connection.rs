@@ -31,11 +31,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Shared,
-    gate::Place,
+    connection_count::ConnectionSlot,
+    connection_state::{Busy, ConnectionState, Passed},
     limits::MAX_HEADERS,
     pace::Paced,
     refusal::Refusal,
-    talk::{Busy, Passed, Talk},
     wire::Wire,
 };
 use crate::{envelope::ApiError, files, paths::with_single_slashes};
@@ -44,7 +44,7 @@ use crate::{envelope::ApiError, files, paths::with_single_slashes};
 struct Conversation<E> {
     endpoint: Arc<E>,
     shared: Arc<Shared>,
-    talk: Arc<Talk>,
+    state: Arc<ConnectionState>,
     local: LocalAddr,
     remote: RemoteAddr,
 }
@@ -53,7 +53,7 @@ struct Conversation<E> {
 pub(super) async fn serve<E>(
     stream: TcpStream,
     peer: SocketAddr,
-    place: Place,
+    place: ConnectionSlot,
     endpoint: Arc<E>,
     shared: Arc<Shared>,
 ) where
@@ -63,11 +63,11 @@ pub(super) async fn serve<E>(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "cannot turn off Nagle's delay");
     }
-    let talk = Arc::new(Talk::default());
+    let state = Arc::new(ConnectionState::default());
     let conversation = Arc::new(Conversation {
         endpoint,
         shared: Arc::clone(&shared),
-        talk: Arc::clone(&talk),
+        state: Arc::clone(&state),
         local: LocalAddr(stream.local_addr().map_or_else(|_| Addr::default(), Addr::from)),
         remote: RemoteAddr(Addr::from(peer)),
     });
@@ -79,7 +79,7 @@ pub(super) async fn serve<E>(
         .header_read_timeout(None)
         .max_headers(MAX_HEADERS)
         .max_buf_size(max_head.max(8 * 1024))
-        .serve_connection(TokioIo::new(Wire::new(stream, place, talk, shared)), service)
+        .serve_connection(TokioIo::new(Wire::new(stream, place, state, shared)), service)
         .with_upgrades();
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -102,12 +102,12 @@ async fn respond<E>(
 where
     E: Endpoint<Output = Response> + 'static,
 {
-    let (passed, busy) = conversation.talk.begin();
+    let (passed, busy) = conversation.state.begin();
     let response = match passed {
         Passed::Request { last } => {
             let mut response = conversation.ask(request).await;
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                conversation.talk.upgrade();
+                conversation.state.upgrade();
             } else if last {
                 response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
             }
@@ -145,9 +145,9 @@ impl<E: Endpoint<Output = Response> + 'static> Conversation<E> {
             request.set_data(ClientGone(gone.clone()));
             let _gone = gone.drop_guard();
             let endpoint = Arc::clone(&self.endpoint);
-            let asked =
+            let handler =
                 self.shared.tasks.spawn("http request", async move { endpoint.get_response(request).await });
-            match asked.await {
+            match handler.await {
                 Ok(Some(response)) => response,
                 _ => self.refuse(Refusal::Lost),
             }

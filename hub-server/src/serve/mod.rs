@@ -2,8 +2,8 @@
 //!
 //! | against | what happens | where |
 //! |---|---|---|
-//! | too many connections, in all or from one network | 503, closed | `gate` |
-//! | no file descriptors left | 503, closed; accepting goes on | `gate` |
+//! | too many connections, in all or from one network | 503, closed | `connections` |
+//! | no file descriptors left | 503, closed; accepting goes on | `connections` |
 //! | a slow head, a slow body | 408, closed | `wire`, `pace` |
 //! | an idle connection, a client that does not read | closed | `wire` |
 //! | a head that two parsers may read in two ways, too long, with two hosts | 400, 414, 431, closed | `head` |
@@ -21,25 +21,25 @@ use poem::{Endpoint, Response};
 use tokio::net::{TcpListener, TcpStream};
 
 mod connection;
+mod connection_count;
+mod connection_state;
 pub(crate) mod conversation;
-mod gate;
 mod head;
 mod limits;
 mod pace;
 mod refusal;
 mod stats;
-mod talk;
 #[cfg(test)]
 mod tests;
 pub mod websocket;
 mod wire;
 
 pub(crate) use connection::ClientGone;
-use gate::{Gate, Reserve};
+use connection_count::{ConnectionCount, Reserve};
 pub use limits::{MAX_HEADERS, ServeLimits, descriptors};
 pub use pace::PaceLimits;
+use stats::RejectReason;
 pub use stats::ServeStats;
-use stats::Turned;
 
 /// Opens a listener.
 ///
@@ -58,7 +58,7 @@ pub struct Server(Arc<Shared>);
 struct Shared {
     limits: ServeLimits,
     stats: Arc<ServeStats>,
-    gate: Arc<Gate>,
+    connections: Arc<ConnectionCount>,
     tasks: Tasks,
     clock: Clock,
     random: Random,
@@ -73,9 +73,9 @@ impl Shared {
 impl Server {
     /// A server without listeners. Accept loops and connections are tasks of `tasks`.
     pub fn new(limits: ServeLimits, tasks: Tasks, clock: Clock, random: Random) -> Self {
-        let gate = Gate::new();
-        let stats = Arc::new(ServeStats::new(Arc::clone(&gate)));
-        Self(Arc::new(Shared { limits, stats, gate, tasks, clock, random }))
+        let connections = ConnectionCount::new();
+        let stats = Arc::new(ServeStats::new(Arc::clone(&connections)));
+        Self(Arc::new(Shared { limits, stats, connections, tasks, clock, random }))
     }
 
     /// Returns the counters.
@@ -109,17 +109,17 @@ where
             () = stop.cancelled() => return,
         };
         match accepted {
-            Ok((stream, peer)) => match shared.gate.enter(peer.ip(), &shared.limits) {
+            Ok((stream, peer)) => match shared.connections.enter(peer.ip(), &shared.limits) {
                 Ok(place) => {
                     shared.stats.accept();
                     let connection =
                         connection::serve(stream, peer, place, Arc::clone(&endpoint), Arc::clone(&shared));
                     shared.tasks.spawn("http connection", connection);
                 }
-                Err(turned) => shared.turn_away(&stream, turned),
+                Err(reason) => shared.turn_away(&stream, reason),
             },
             Err(error) if Reserve::is_wanted(&error) => {
-                let refuse = |stream: TcpStream| shared.turn_away(&stream, Turned::Descriptors);
+                let refuse = |stream: TcpStream| shared.turn_away(&stream, RejectReason::Descriptors);
                 if !reserve.refuse_one(&listener, &shared.clock, refuse).await {
                     tracing::warn!(%error, "cannot accept a connection, nor refuse it");
                     shared.clock.sleep(Duration::from_millis(50)).await;
@@ -136,8 +136,8 @@ where
 
 impl Shared {
     /// Writes 503 as far as the socket accepts it immediately: the server does not wait for a client that it rejects.
-    fn turn_away(&self, stream: &TcpStream, turned: Turned) {
-        self.stats.turn(turned);
+    fn turn_away(&self, stream: &TcpStream, reason: RejectReason) {
+        self.stats.turn(reason);
         // Unread bytes would turn the close into a reset, which may overtake the response.
         let _ = stream.try_read(&mut [0; 1024]);
         let _ = stream.try_write(refusal::busy(&self.request_id()).as_bytes());

@@ -5,11 +5,11 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use super::{gate::Gate, refusal::Refusal};
+use super::{connection_count::ConnectionCount, refusal::Refusal};
 
 /// Reason that a connection was rejected without a response of the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turned {
+pub(super) enum RejectReason {
     /// The limit of all connections.
     Total,
     /// The limit of its network.
@@ -21,20 +21,20 @@ pub(super) enum Turned {
 /// Counters of one [`Server`](super::Server).
 #[derive(Debug)]
 pub struct ServeStats {
-    gate: Arc<Gate>,
+    connections: Arc<ConnectionCount>,
     accepted: AtomicU64,
-    turned: [AtomicU64; 3],
+    turned_away: [AtomicU64; 3],
     refused: [AtomicU64; Refusal::REASONS.len()],
     idle: AtomicU64,
     slow_readers: AtomicU64,
 }
 
 impl ServeStats {
-    pub(super) fn new(gate: Arc<Gate>) -> Self {
+    pub(super) fn new(connections: Arc<ConnectionCount>) -> Self {
         Self {
-            gate,
+            connections,
             accepted: AtomicU64::new(0),
-            turned: Default::default(),
+            turned_away: Default::default(),
             refused: Default::default(),
             idle: AtomicU64::new(0),
             slow_readers: AtomicU64::new(0),
@@ -45,8 +45,8 @@ impl ServeStats {
         self.accepted.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn turn(&self, turned: Turned) {
-        self.turned[turned as usize].fetch_add(1, Ordering::Relaxed);
+    pub(super) fn turn(&self, reason: RejectReason) {
+        self.turned_away[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn refuse(&self, refusal: Refusal) {
@@ -63,7 +63,7 @@ impl ServeStats {
 
     /// Returns the number of open connections.
     pub fn open(&self) -> usize {
-        self.gate.count()
+        self.connections.count()
     }
 
     /// Returns the number of connections served so far.
@@ -73,7 +73,7 @@ impl ServeStats {
 
     /// Returns the number of rejected connections by reason: `total`, `network`, `descriptors`.
     pub fn turned_away(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        let counts = self.turned.iter().map(|count| count.load(Ordering::Relaxed));
+        let counts = self.turned_away.iter().map(|count| count.load(Ordering::Relaxed));
         ["total", "network", "descriptors"].into_iter().zip(counts)
     }
 

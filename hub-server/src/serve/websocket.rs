@@ -67,9 +67,9 @@ impl Upgrade {
             && text(header::SEC_WEBSOCKET_VERSION).trim() == "13";
         let key = text(header::SEC_WEBSOCKET_KEY);
         let refused = || {
-            let told =
+            let message =
                 "open a WebSocket here: Upgrade: websocket, Connection: Upgrade, version 13, and a key";
-            ApiError::new(ErrorCode::InvalidParams, told)
+            ApiError::new(ErrorCode::InvalidParams, message)
         };
         if !asks || key.is_empty() {
             return Err(refused());

@@ -19,11 +19,11 @@ use tokio::{
 
 use super::{
     Shared,
-    gate::Place,
+    connection_count::ConnectionSlot,
+    connection_state::{ConnectionState, Passed},
     head::{self, Framing, Verdict},
     pace::{Pace, Sleep, sleep},
     refusal::Refusal,
-    talk::{Passed, Talk},
 };
 
 /// Size of a read in bytes.
@@ -55,7 +55,7 @@ enum Waiting {
 
 pub(super) struct Wire {
     stream: TcpStream,
-    talk: Arc<Talk>,
+    state: Arc<ConnectionState>,
     shared: Arc<Shared>,
     phase: Phase,
     /// Bytes read from the socket and not passed on.
@@ -67,7 +67,7 @@ pub(super) struct Wire {
     timer: Option<(Waiting, Sleep)>,
     reader: Option<Pace>,
     lingering: Option<Sleep>,
-    _place: Place,
+    _place: ConnectionSlot,
 }
 
 impl fmt::Debug for Wire {
@@ -77,10 +77,15 @@ impl fmt::Debug for Wire {
 }
 
 impl Wire {
-    pub(super) fn new(stream: TcpStream, place: Place, talk: Arc<Talk>, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(
+        stream: TcpStream,
+        place: ConnectionSlot,
+        state: Arc<ConnectionState>,
+        shared: Arc<Shared>,
+    ) -> Self {
         Self {
             stream,
-            talk,
+            state,
             shared,
             phase: Phase::Head,
             buffer: BytesMut::new(),
@@ -127,7 +132,7 @@ impl Wire {
 
     /// Ready when the deadline of a head or of an idle connection has passed.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.talk.is_busy(cx) {
+        if self.state.is_busy(cx) {
             self.timer = None; // hyper only looks whether the client is still there.
             return Poll::Pending;
         }
@@ -159,7 +164,7 @@ impl Wire {
             Verdict::More => return false,
             Verdict::Head(length, framing) => {
                 self.served = true;
-                self.talk.pass(Passed::Request { last: framing == Framing::Open });
+                self.state.pass(Passed::Request { last: framing == Framing::Open });
                 self.phase = Phase::Pass(length, Then::Body(framing));
             }
             Verdict::Refused(refusal) => self.refuse(refusal),
@@ -169,7 +174,7 @@ impl Wire {
     }
 
     fn refuse(&mut self, refusal: Refusal) {
-        self.talk.pass(Passed::Refused(refusal));
+        self.state.pass(Passed::Refused(refusal));
         self.buffer = BytesMut::from(PLACEHOLDER);
         self.phase = Phase::Pass(PLACEHOLDER.len(), Then::Nothing);
     }
@@ -221,7 +226,7 @@ impl Wire {
 
     /// Called while the client does not read the response.
     fn poll_slow_reader<T>(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if self.talk.is_upgraded() {
+        if self.state.is_upgraded() {
             return Poll::Pending;
         }
         let Shared { limits, clock, stats, .. } = &*self.shared;
@@ -306,7 +311,7 @@ impl AsyncWrite for Wire {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
-        if matches!(self.phase, Phase::Head) && self.buffer.is_empty() || self.talk.is_upgraded() {
+        if matches!(self.phase, Phase::Head) && self.buffer.is_empty() || self.state.is_upgraded() {
             return Poll::Ready(Ok(()));
         }
         let limit = self.shared.limits.linger;

@@ -13,7 +13,7 @@ use serde_json::{Map, Number, Value};
 pub(super) fn value(bytes: &[u8]) -> serde_json::Result<(Value, Vec<String>)> {
     let mut repeated = Vec::new();
     let mut text = serde_json::Deserializer::from_slice(bytes);
-    let value = Place { path: String::new(), repeated: &mut repeated }.deserialize(&mut text)?;
+    let value = ValueSeed { path: String::new(), repeated: &mut repeated }.deserialize(&mut text)?;
     text.end()?;
     Ok((value, repeated))
 }
@@ -28,12 +28,12 @@ pub(super) fn element(path: &str, index: usize) -> String {
     format!("{path}[{index}]")
 }
 
-struct Place<'a> {
+struct ValueSeed<'a> {
     path: String,
     repeated: &'a mut Vec<String>,
 }
 
-impl<'de> DeserializeSeed<'de> for Place<'_> {
+impl<'de> DeserializeSeed<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -41,7 +41,7 @@ impl<'de> DeserializeSeed<'de> for Place<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Place<'_> {
+impl<'de> Visitor<'de> for ValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -81,7 +81,7 @@ impl<'de> Visitor<'de> for Place<'_> {
         let mut read = Vec::new();
         loop {
             let path = element(&path, read.len());
-            match items.next_element_seed(Place { path, repeated: &mut *repeated })? {
+            match items.next_element_seed(ValueSeed { path, repeated: &mut *repeated })? {
                 Some(item) => read.push(item),
                 None => return Ok(Value::Array(read)),
             }
@@ -96,7 +96,7 @@ impl<'de> Visitor<'de> for Place<'_> {
             if read.contains_key(&name) && !repeated.contains(&path) {
                 repeated.push(path.clone());
             }
-            let value = members.next_value_seed(Place { path, repeated: &mut *repeated })?;
+            let value = members.next_value_seed(ValueSeed { path, repeated: &mut *repeated })?;
             read.insert(name, value);
         }
         Ok(Value::Object(read))

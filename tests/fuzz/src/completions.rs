@@ -35,7 +35,7 @@ fn check(answer: &Result<Completion, AiFault>) {
                 assert!(completion.tool_calls[..place].iter().all(|other| other.id != call.id));
             }
         }
-        Err(fault) => assert!(fault.told.as_ref().is_none_or(|told| told.len() <= 2048)),
+        Err(fault) => assert!(fault.endpoint_message.as_ref().is_none_or(|message| message.len() <= 2048)),
     }
 }
 

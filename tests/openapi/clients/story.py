@@ -1,4 +1,4 @@
-"""The story of clients.rs, told by the client that openapi-python-client made: `story.py HUB SIMULATOR`."""
+"""The story of clients/mod.rs, told by the client that openapi-python-client made: `story.py HUB SIMULATOR`."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-// The story of clients.rs, told with the types that openapi-typescript made: `story.js HUB SIMULATOR`.
+// The story of clients/mod.rs, told with the types that openapi-typescript made: `story.js HUB SIMULATOR`.
 
 import createClient from "openapi-fetch";
 import type { components, paths } from "./hub.js";

@@ -8,7 +8,7 @@ mod settings;
 mod storage;
 
 use hub_server::config::Config;
-use permissions::Place;
+use permissions::ProtectedPath;
 use serde_json::{Value, json};
 
 use crate::{

@@ -3,12 +3,12 @@
 use std::{io, path::PathBuf};
 
 /// A path that only its owner may read.
-pub struct Place {
+pub struct ProtectedPath {
     pub path: PathBuf,
     pub is_folder: bool,
 }
 
-impl Place {
+impl ProtectedPath {
     /// Whether others may read it; `None` if it does not exist.
     pub fn is_exposed(&self) -> io::Result<Option<bool>> {
         match hub_core::private_files::is_exposed(&self.path) {

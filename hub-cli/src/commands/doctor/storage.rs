@@ -13,7 +13,7 @@ use hub_core::{
     time::{Clock, Timestamp},
 };
 
-use super::{Outcome, Place, Subject};
+use super::{Outcome, ProtectedPath, Subject};
 use crate::{commands::db::bytes, exit::hint};
 
 /// Free space below which the check fails, and below which it warns.
@@ -200,15 +200,15 @@ fn bot(name: &str, status: &str) -> Outcome {
 /// Only the owner may read the data folder.
 fn folder(subject: &Subject<'_>) -> Outcome {
     let folder = &subject.config.data_dir;
-    let file = |path: std::path::PathBuf| Place { path, is_folder: false };
+    let file = |path: std::path::PathBuf| ProtectedPath { path, is_folder: false };
     let key_file = data_dir::key_file(folder);
-    let mut places = vec![
-        Place { path: folder.clone(), is_folder: true },
+    let mut paths = vec![
+        ProtectedPath { path: folder.clone(), is_folder: true },
         file(data_dir::next_key_file(&key_file)),
         file(key_file),
     ];
     if let StoreConfig::Sqlite(path) = &subject.config.store {
-        places.push(file(path.clone()));
+        paths.push(file(path.clone()));
     }
     let mut fixed = false;
     if !folder.exists() {
@@ -221,16 +221,16 @@ fn folder(subject: &Subject<'_>) -> Outcome {
         }
         fixed = true;
     }
-    for place in &places {
-        let path = place.path.display();
-        match place.is_exposed() {
-            Ok(Some(true)) if subject.args.fix => match place.close() {
+    for protected in &paths {
+        let path = protected.path.display();
+        match protected.is_exposed() {
+            Ok(Some(true)) if subject.args.fix => match protected.close() {
                 Ok(()) => fixed = true,
                 Err(error) => return Outcome::failed("keys.permissions", format!("{path}: {error}")),
             },
             Ok(Some(true)) => {
                 return Outcome::failed("keys.permissions", format!("other users can read {path}"))
-                    .advise(format!("chmod {:o} {path}, or hub-cli doctor --fix", place.mode()));
+                    .advise(format!("chmod {:o} {path}, or hub-cli doctor --fix", protected.mode()));
             }
             Ok(_) => {}
             Err(error) => return Outcome::failed("keys.permissions", format!("{path}: {error}")),

@@ -77,7 +77,7 @@ impl From<Error> for ReturnError {
 
 /// State of a sign-in between its start and the return of the browser.
 #[derive(Serialize, Deserialize)]
-struct Away {
+struct PendingSignIn {
     provider: String,
     verifier: String,
     nonce: String,
@@ -132,15 +132,15 @@ impl<'h> Accounts<'h> {
         };
         let verifier = PkceCodeVerifier::new(self.random_text());
         let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier);
-        let away = Away {
+        let pending = PendingSignIn {
             provider: provider.name.clone(),
             verifier: verifier.secret().clone(),
             nonce: self.random_text(),
             redirect: redirect.filter(|path| is_safe_path(path)).unwrap_or("/").to_owned(),
             linking,
         };
-        let state = self.begin_flow(FlowPurpose::External, browser, LIFETIME, &away).await?;
-        let url = self.authorize_url(provider, &state, challenge, &away.nonce).await?;
+        let state = self.begin_flow(FlowPurpose::External, browser, LIFETIME, &pending).await?;
+        let url = self.authorize_url(provider, &state, challenge, &pending.nonce).await?;
         Ok(ExternalStart { url })
     }
 
@@ -158,20 +158,20 @@ impl<'h> Accounts<'h> {
         client: &ClientInfo,
     ) -> Result<(Option<SignedIn>, String), ReturnError> {
         let provider = self.provider(provider)?;
-        let away: Away =
+        let pending: PendingSignIn =
             self.end_flow(FlowPurpose::External, &back.state, cookie).await.map_err(ReturnError::Ceremony)?;
-        if away.provider != provider.name {
+        if pending.provider != provider.name {
             return Err(ReturnError::Ceremony(mixed_up()));
         }
-        let linking = away.linking.as_ref().map(|linking| same_session(linking, actor)).transpose();
+        let linking = pending.linking.as_ref().map(|linking| same_session(linking, actor)).transpose();
         let linking = linking.map_err(ReturnError::Ceremony)?;
         if let Some(error) = back.error {
             tracing::info!(provider = %provider.name, %error, "the provider rejected a sign-in");
             return Err(ReturnError::Provider("declined"));
         }
         let code = back.code.ok_or(ReturnError::Provider("declined"))?;
-        let verifier = PkceCodeVerifier::new(away.verifier);
-        let found = self.profile(provider, code, verifier, &away.nonce, back.iss.as_deref()).await;
+        let verifier = PkceCodeVerifier::new(pending.verifier);
+        let found = self.profile(provider, code, verifier, &pending.nonce, back.iss.as_deref()).await;
         let profile = found.map_err(|reason| {
             tracing::warn!(provider = %provider.name, %reason, "a provider's response was rejected");
             ReturnError::Provider("provider_failed")
@@ -184,7 +184,7 @@ impl<'h> Accounts<'h> {
             }
             None => Some(self.enter(provider, profile, client).await?),
         };
-        Ok((signed_in, away.redirect))
+        Ok((signed_in, pending.redirect))
     }
 
     async fn link(self, actor: &Actor, user: UserId, account: ExternalAccount) -> Result<()> {
@@ -217,7 +217,7 @@ impl<'h> Accounts<'h> {
         let new_id = self.ctx.ids.next();
         // Checked early; the transaction checks again.
         let entry = if known.is_none() { Some(self.check_entry(None, new_id, client).await?) } else { None };
-        let entrance = Entrance {
+        let sign_in = ExternalSignIn {
             names: profile.names(NAMES, new_id),
             display_name: profile.display_name(),
             account: profile.account(provider, now),
@@ -226,8 +226,8 @@ impl<'h> Accounts<'h> {
             new_id,
             now,
         };
-        let token = entrance.session.token.clone();
-        let entered = self.ctx.store.write(move |tx| Box::pin(entrance.run(tx)));
+        let token = sign_in.session.token.clone();
+        let entered = self.ctx.store.write(move |tx| Box::pin(sign_in.run(tx)));
         let user_id = entered.await?;
         let me: Me = self.find_me(user_id).await?.ok_or_else(not_signed_in)?;
         Ok(SignedIn { me, token })
@@ -250,7 +250,7 @@ impl<'h> Accounts<'h> {
 }
 
 /// Data of a sign-in with an external account, moved into the write transaction.
-struct Entrance {
+struct ExternalSignIn {
     account: ExternalAccount,
     names: Vec<String>,
     display_name: Option<String>,
@@ -261,7 +261,7 @@ struct Entrance {
     now: Timestamp,
 }
 
-impl Entrance {
+impl ExternalSignIn {
     async fn run(mut self, tx: &mut Tx) -> Result<UserId> {
         let known = tx.external_accounts().find_user(&self.account.provider, &self.account.subject).await?;
         let user_id = match known {

@@ -23,7 +23,7 @@ use crate::{
 #[derive(Default)]
 struct Model {
     answers: Mutex<VecDeque<(u16, &'static str, String)>>,
-    asked: Mutex<Vec<(HeaderMap, Value)>>,
+    requests: Mutex<Vec<(HeaderMap, Value)>>,
 }
 
 #[async_trait]
@@ -31,7 +31,7 @@ impl LocalService for Model {
     async fn call(&self, request: http::Request<Bytes>) -> Result<Response<Bytes>, Cut> {
         assert_eq!(request.uri().path(), "/v1/chat/completions");
         let body = serde_json::from_slice(request.body()).unwrap();
-        self.asked.lock().unwrap().push((request.headers().clone(), body));
+        self.requests.lock().unwrap().push((request.headers().clone(), body));
         let (status, content_type, body) = self.answers.lock().unwrap().pop_front().ok_or(Cut)?;
         let answer = Response::builder().status(status).header("content-type", content_type);
         Ok(answer.header("retry-after", "7").body(Bytes::from(body)).unwrap())
@@ -82,8 +82,8 @@ impl Stage {
         complete(&self.egress, &self.dialects, &Clock::system(), &self.endpoint, &prompt, limits).await
     }
 
-    fn asked(&self) -> Vec<Value> {
-        self.model.asked.lock().unwrap().iter().map(|(_, body)| body.clone()).collect()
+    fn requests(&self) -> Vec<Value> {
+        self.model.requests.lock().unwrap().iter().map(|(_, body)| body.clone()).collect()
     }
 }
 
@@ -92,11 +92,11 @@ async fn the_request_is_the_documented_one() {
     let stage = Stage::new(&[(200, SSE, said("hello"))]);
     let answer = stage.ask().await.unwrap();
     assert_eq!((answer.text.as_str(), answer.finish_reason.as_deref()), ("hello", Some("stop")));
-    let asked = stage.model.asked.lock().unwrap().remove(0);
-    assert_eq!(asked.0["authorization"], "Bearer sk-of-the-endpoint");
-    assert_eq!(asked.0["content-type"], "application/json");
+    let request = stage.model.requests.lock().unwrap().remove(0);
+    assert_eq!(request.0["authorization"], "Bearer sk-of-the-endpoint");
+    assert_eq!(request.0["content-type"], "application/json");
     assert_eq!(
-        asked.1,
+        request.1,
         json!({
             "model": "m",
             "messages": [{ "role": "system", "content": "be brief" }, { "role": "user", "content": "hi" }],
@@ -198,12 +198,12 @@ async fn responses_that_are_no_completion_are_classified() {
         assert_eq!((fault.class, fault.permanent), (class, permanent), "{shown}");
         if answer.0 >= 300 {
             assert_eq!(fault.headers["retry-after"], "7");
-            let told = match answer.2.as_str() {
+            let expected = match answer.2.as_str() {
                 "" => None,
                 text if text.contains("slow down") => Some("slow down"),
                 text => Some(text),
             };
-            assert_eq!(fault.told.as_deref(), told, "{shown}");
+            assert_eq!(fault.endpoint_message.as_deref(), expected, "{shown}");
         }
     }
     let nobody = Stage::new(&[]).ask().await.unwrap_err();
@@ -222,7 +222,7 @@ async fn bad_endpoints_are_not_asked() {
     stage.endpoint.api_key = Some("a\nkey".into());
     let fault = stage.ask().await.unwrap_err();
     assert!(fault.permanent && !format!("{fault:?}").contains("a\nkey"));
-    assert!(stage.asked().is_empty());
+    assert!(stage.requests().is_empty());
 }
 
 fn refusal(status: u16, error: &Value) -> (u16, &'static str, String) {
@@ -325,11 +325,11 @@ async fn what_an_endpoint_refuses_is_left_out_and_remembered() {
         assert_eq!((answer.text.as_str(), answer.left_out.as_slice()), ("at last", &[part][..]), "{error}");
         let again = stage.ask_with(vec![tool()], Some(0.5)).await.unwrap();
         assert_eq!((again.text.as_str(), again.left_out.as_slice()), ("again", &[part][..]), "{error}");
-        let asked = stage.asked();
+        let requests = stage.requests();
         assert!(
-            !is_right(&asked[0]) && is_right(&asked[1]) && is_right(&asked[2]),
+            !is_right(&requests[0]) && is_right(&requests[1]) && is_right(&requests[2]),
             "{error}: {:?}",
-            asked[1]
+            requests[1]
         );
     }
 }
@@ -344,10 +344,10 @@ async fn each_part_is_left_out_once() {
     ]);
     let answer = stage.ask().await.unwrap();
     assert_eq!(answer.left_out, ["stream_options", "max_tokens", "max_completion_tokens"]);
-    let asked = stage.asked();
-    assert!(asked[1].get("stream_options").is_none() && asked[1]["max_tokens"] == 5);
-    assert!(asked[2].get("max_tokens").is_none() && asked[2]["max_completion_tokens"] == 5);
-    assert!(asked[3].get("max_completion_tokens").is_none());
+    let requests = stage.requests();
+    assert!(requests[1].get("stream_options").is_none() && requests[1]["max_tokens"] == 5);
+    assert!(requests[2].get("max_tokens").is_none() && requests[2]["max_completion_tokens"] == 5);
+    assert!(requests[3].get("max_completion_tokens").is_none());
     for repeated in [
         message("unknown field: stream_options"),
         message("temperature"),
@@ -356,10 +356,10 @@ async fn each_part_is_left_out_once() {
     ] {
         let stage = Stage::new(&vec![refusal(400, &repeated); 20]);
         assert_eq!(stage.ask().await.unwrap_err().class, AiFaultClass::Status(400));
-        assert!(stage.asked().len() <= 8, "{repeated}: {}", stage.asked().len());
+        assert!(stage.requests().len() <= 8, "{repeated}: {}", stage.requests().len());
         // What did not help is not remembered.
         assert!(stage.ask().await.is_err());
-        assert!(stage.asked().last().is_some());
+        assert!(stage.requests().last().is_some());
     }
 }
 
@@ -374,7 +374,7 @@ async fn a_refusal_that_names_no_part_is_final() {
     ] {
         let stage = Stage::new(&[refusal(400, &error), (200, SSE, said("never"))]);
         assert_eq!(stage.ask().await.unwrap_err().class, AiFaultClass::Status(400), "{error}");
-        assert_eq!(stage.asked().len(), 1, "{error}");
+        assert_eq!(stage.requests().len(), 1, "{error}");
     }
 }
 
@@ -384,7 +384,7 @@ async fn the_key_goes_into_its_header_and_the_query_stays() {
     stage.endpoint.base_url = "http://model.test/v1/chat/completions?api-version=1".to_owned();
     stage.endpoint.key_header = "api-key".to_owned();
     stage.ask().await.unwrap();
-    let headers = stage.model.asked.lock().unwrap().remove(0).0;
+    let headers = stage.model.requests.lock().unwrap().remove(0).0;
     assert_eq!(headers["api-key"], "sk-of-the-endpoint");
     assert!(!headers.contains_key("authorization"));
 }

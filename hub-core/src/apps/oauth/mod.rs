@@ -129,27 +129,31 @@ impl Apps<'_> {
     /// As [`Apps::authorization`]; `FORBIDDEN` when this credential has not seen this question; `INVALID_PARAMS` on
     /// `bot_id` when no bot was chosen.
     pub async fn decide(&self, actor: &Actor, decision: Decision) -> Result<String> {
-        let asked = self.authorization(actor, &decision.request).await?;
-        if !bool::from(asked.consent.as_bytes().ct_eq(decision.consent.as_bytes())) {
+        let authorization = self.authorization(actor, &decision.request).await?;
+        if !bool::from(authorization.consent.as_bytes().ct_eq(decision.consent.as_bytes())) {
             return Err(Error::new(ErrorCode::Forbidden, "the question is another one than was seen")
                 .with_hint("open the authorization page again"));
         }
         if !decision.allow {
-            return led_to(&asked.redirect_uri, ("error", "access_denied"), asked.state.as_deref());
+            return led_to(
+                &authorization.redirect_uri,
+                ("error", "access_denied"),
+                authorization.state.as_deref(),
+            );
         }
-        let bot_id: BotId = match &asked.bot {
+        let bot_id: BotId = match &authorization.bot {
             Some(bot) => bot.id,
             None => return Err(Error::invalid("bot_id", "must name a bot")),
         };
         let code = new_token(TokenKind::AppCode, &self.ctx.random);
         let hash = TokenHash::of(code.expose());
         let stored = NewCode {
-            app_id: asked.app.id,
+            app_id: authorization.app.id,
             bot_id,
             user_id: actor.user()?.user_id,
-            redirect_uri: asked.redirect_uri.clone(),
-            scopes: asked.scopes,
-            challenge: asked.code_challenge,
+            redirect_uri: authorization.redirect_uri.clone(),
+            scopes: authorization.scopes,
+            challenge: authorization.code_challenge,
             expires_at: self.ctx.store.now() + CODE_LIFE,
         };
         let write = self
@@ -157,7 +161,7 @@ impl Apps<'_> {
             .store
             .write(move |tx| Box::pin(async move { tx.app_codes().insert(&hash, &stored).await }));
         write.await?;
-        led_to(&asked.redirect_uri, ("code", code.expose()), asked.state.as_deref())
+        led_to(&authorization.redirect_uri, ("code", code.expose()), authorization.state.as_deref())
     }
 
     /// Returns the app's `setup_url`, with the hub, the app, the bot, a random state and the return URL as

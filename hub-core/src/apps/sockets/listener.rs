@@ -12,10 +12,10 @@ use crate::{
     error::{Error, ErrorCode, Result},
     id::{AppEventId, AppId, SocketId, UserId},
     model::{
-        app::Seat,
+        app::SocketScope,
         trace::{PackedSteps, Step, StepDetail, StepKind, StepName, TraceStatus},
     },
-    node::seats::{Place, Pulse, SeatState},
+    node::app_sockets::{AppSocketState, Pulse, SocketSlot},
     secret::KeyMark,
     store::{
         app_sockets::{OpenSocket, WrittenEvent},
@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug)]
 pub struct AppListener {
     ctx: Context,
-    seat: Seat,
+    scope: SocketScope,
     id: SocketId,
     key: KeyMark,
     pulses: watch::Receiver<Pulse>,
@@ -39,7 +39,7 @@ pub struct AppListener {
     acknowledges: bool,
     /// Events that were read and are not stored as delivered: not written yet, not acknowledged, or the store failed.
     given: Vec<AppEventId>,
-    _place: Place,
+    _slot: SocketSlot,
 }
 
 /// Reason for closing a socket.
@@ -83,22 +83,23 @@ pub struct Given {
 impl AppListener {
     pub(super) async fn attach(
         ctx: &Context,
-        seat: Seat,
+        scope: SocketScope,
         key: KeyMark,
         (app_id, user): (AppId, UserId),
         acknowledges: bool,
     ) -> Result<Self> {
-        let installation_id = match seat {
-            Seat::Installation(id) => Some(id),
-            Seat::App(_) => None,
+        let installation_id = match scope {
+            SocketScope::Installation(id) => Some(id),
+            SocketScope::App(_) => None,
         };
         let socket = OpenSocket { id: ctx.ids.next(), app_id, installation_id };
-        let (pulses, place) = ctx.node.seats.enter(seat, socket, (&ctx.node.places, user), &ctx.config)?;
-        super::watch::look(ctx, seat).await?;
+        let (pulses, slot) =
+            ctx.node.app_sockets.enter(scope, socket, (&ctx.node.socket_slots, user), &ctx.config)?;
+        super::watch::refresh(ctx, scope).await?;
         let seen = pulses.borrow().news;
         let listener = Self {
             ctx: ctx.clone(),
-            seat,
+            scope,
             id: socket.id,
             key,
             seen,
@@ -106,7 +107,7 @@ impl AppListener {
             more: true,
             acknowledges,
             given: Vec::new(),
-            _place: place,
+            _slot: slot,
         };
         if let Some(ended) = listener.ended() {
             return Err(ended.into());
@@ -122,12 +123,12 @@ impl AppListener {
     }
 
     /// The installation or app whose events it follows.
-    pub fn seat(&self) -> Seat {
-        self.seat
+    pub fn scope(&self) -> SocketScope {
+        self.scope
     }
 
     /// State of the app.
-    pub fn state(&self) -> Arc<SeatState> {
+    pub fn state(&self) -> Arc<AppSocketState> {
         Arc::clone(&self.pulses.borrow().state)
     }
 
@@ -167,7 +168,7 @@ impl AppListener {
         let (now, limit) = (self.ctx.store.now(), u32::try_from(room).unwrap_or(u32::MAX));
         let mut read = self.ctx.store.read().await?;
         let mut rows =
-            read.app_sockets().following(self.seat, self.id, &self.given, (limit, PAGE_CHARS), now).await?;
+            read.app_sockets().following(self.scope, self.id, &self.given, (limit, PAGE_CHARS), now).await?;
         drop(read);
         self.more = !rows.is_empty();
         add_links(&self.ctx, rows.iter_mut().map(|row| &mut row.event)).await?;

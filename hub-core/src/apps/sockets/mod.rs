@@ -15,7 +15,7 @@
 //!
 //! | what | cap | at the cap |
 //! |---|---|---|
-//! | sockets | [`MAX_PER_SEAT`] per installation or app, and those of [`Places`](crate::node::Places) | `RATE_LIMITED` |
+//! | sockets | [`MAX_SOCKETS_PER_SCOPE`] per installation or app, and those of [`ConnectionSlots`](crate::node::ConnectionSlots) | `RATE_LIMITED` |
 //! | a page | [`PAGE`] events, 256 KiB of text | the rest is the next page |
 //! | events that a socket has and did not acknowledge | [`WINDOW`] | the rest waits in the store |
 //! | waiting in the store | [`wait`], and what is kept of events at all | the event has failed |
@@ -28,7 +28,7 @@ use crate::{
     error::{Error, ErrorCode, Result},
     id::{AppId, InstallationId, UserId},
     model::sinks::DEFAULT_SCHEDULE_S,
-    node::seats::secret_mark,
+    node::app_sockets::secret_mark,
     secret::{KeyMark, Sealed, TokenHash, TokenKind, parse_token},
 };
 
@@ -38,8 +38,8 @@ mod tests;
 mod watch;
 
 pub use crate::{
-    model::app::Seat,
-    node::seats::{MAX_PER_SEAT, SeatState, Seats},
+    model::app::SocketScope,
+    node::app_sockets::{AppSocketState, AppSockets, MAX_SOCKETS_PER_SCOPE},
 };
 pub use listener::{AppListener, Ended, Given};
 pub(crate) use watch::start;
@@ -111,8 +111,8 @@ impl Apps<'_> {
     /// `FORBIDDEN` when the token was revoked meanwhile; `UNAVAILABLE` when the store cannot be written.
     pub async fn listen(&self, actor: &Actor, acknowledges: bool) -> Result<AppListener> {
         let app = actor.app()?;
-        let seat = Seat::Installation(app.installation_id);
-        AppListener::attach(self.ctx, seat, app.token, (app.app_id, app.owner_id), acknowledges).await
+        let scope = SocketScope::Installation(app.installation_id);
+        AppListener::attach(self.ctx, scope, app.token, (app.app_id, app.owner_id), acknowledges).await
     }
 
     /// Opens a position in the events of all installations of an app.
@@ -120,7 +120,7 @@ impl Apps<'_> {
     /// # Errors
     /// As [`Apps::listen`].
     pub async fn listen_for_all(&self, app: &AppHolder, acknowledges: bool) -> Result<AppListener> {
-        let seat = Seat::App(app.app_id);
-        AppListener::attach(self.ctx, seat, app.secret, (app.app_id, app.author_id), acknowledges).await
+        let scope = SocketScope::App(app.app_id);
+        AppListener::attach(self.ctx, scope, app.secret, (app.app_id, app.author_id), acknowledges).await
     }
 }

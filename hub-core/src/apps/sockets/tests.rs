@@ -132,12 +132,15 @@ async fn a_client_secret_authenticates_only_its_app() {
     }
     let holder = apps.authenticate_app(&app, &scene.secret).await.unwrap();
     let mut places = Vec::new();
-    for _ in 0..MAX_PER_SEAT {
+    for _ in 0..MAX_SOCKETS_PER_SCOPE {
         places.push(apps.listen_for_all(&holder, false).await.unwrap());
     }
     let refused = apps.listen_for_all(&holder, false).await.unwrap_err();
     assert_eq!(refused.code(), ErrorCode::RateLimited);
-    assert_eq!((places[0].state().name.as_str(), places[0].seat()), ("Weather", Seat::App(scene.app_id)));
+    assert_eq!(
+        (places[0].state().name.as_str(), places[0].scope()),
+        ("Weather", SocketScope::App(scene.app_id))
+    );
     apps.delete(&scene.ada, scene.app_id).await.unwrap();
     let ended = async || places.iter().all(|place| place.ended() == Some(Ended::Revoked)).then_some(());
     scene.hub.advance_until("all end", Duration::from_millis(100), ended).await;

@@ -11,7 +11,7 @@ use tokio::sync::broadcast::{
 use crate::{
     context::Context,
     error::Result,
-    model::app::Seat,
+    model::app::SocketScope,
     store::app_sockets::PulseRow,
     tasks::Tasks,
     wake::{Hint, ReceivedHint},
@@ -36,14 +36,14 @@ pub(crate) fn start(ctx: &Context, tasks: &Tasks) {
 #[derive(Debug, Clone, Copy, Default)]
 struct Wanted {
     events: bool,
-    look: bool,
+    refresh: bool,
 }
 
 impl Wanted {
     fn receive(&mut self, hint: &ReceivedHint) {
         match hint.hint {
             Hint::AppEvents => self.events = true,
-            Hint::Bot(_) | Hint::Revoked => self.look = true,
+            Hint::Bot(_) | Hint::Revoked => self.refresh = true,
             _ => {}
         }
     }
@@ -53,7 +53,7 @@ impl Wanted {
         loop {
             match hints.try_recv() {
                 Ok(hint) => self.receive(&hint),
-                Err(TryRecvError::Lagged(_)) => self.look = true,
+                Err(TryRecvError::Lagged(_)) => self.refresh = true,
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return,
             }
         }
@@ -66,8 +66,8 @@ async fn watch(ctx: Context, tasks: Tasks) {
         let close = ctx.store.write(|tx| Box::pin(async move { tx.app_sockets().close_all().await }));
         report("sockets of a dead process could not be forgotten", close.await);
     }
-    let (seats, mut hints) = (ctx.node.seats.clone(), ctx.node.wake.listen());
-    let (mut look_at, mut tell_at) = (ctx.clock.instant(), ctx.clock.instant());
+    let (sockets, mut hints) = (ctx.node.app_sockets.clone(), ctx.node.wake.listen());
+    let (mut poll_at, mut announce_at) = (ctx.clock.instant(), ctx.clock.instant());
     loop {
         let mut wanted = Wanted::default();
         tokio::select! {
@@ -75,25 +75,25 @@ async fn watch(ctx: Context, tasks: Tasks) {
             () = tasks.stop_token().cancelled() => return,
             hint = hints.recv() => match hint {
                 Ok(hint) => wanted.receive(&hint),
-                Err(RecvError::Lagged(_)) => wanted.look = true,
+                Err(RecvError::Lagged(_)) => wanted.refresh = true,
                 Err(RecvError::Closed) => return,
             },
-            () = seats.work() => {}
-            () = ctx.clock.sleep_until(look_at), if !seats.is_idle() => {}
+            () = sockets.work() => {}
+            () = ctx.clock.sleep_until(poll_at), if !sockets.is_idle() => {}
         }
         wanted.receive_all(&mut hints);
-        if seats.is_idle() {
+        if sockets.is_idle() {
             continue;
         }
         let now = ctx.clock.instant();
-        if now >= look_at || wanted.look {
-            look_at = now + POLL_INTERVAL;
-            report("apps with sockets could not be looked at", look_at_all(&ctx).await);
+        if now >= poll_at || wanted.refresh {
+            poll_at = now + POLL_INTERVAL;
+            report("apps with sockets could not be looked at", refresh_all(&ctx).await);
         } else if wanted.events {
-            report("events of apps could not be looked for", look_for_events(&ctx).await);
+            report("events of apps could not be looked for", notify_of_events(&ctx).await);
         }
-        if now >= tell_at {
-            tell_at = now + ANNOUNCE_INTERVAL;
+        if now >= announce_at {
+            announce_at = now + ANNOUNCE_INTERVAL;
             report("open sockets could not be announced", announce(&ctx).await);
         }
         tokio::select! {
@@ -110,18 +110,18 @@ fn report(what: &'static str, done: Result<()>) {
 }
 
 /// Polls one installation or app with a socket.
-pub(super) async fn look(ctx: &Context, seat: Seat) -> Result<()> {
+pub(super) async fn refresh(ctx: &Context, scope: SocketScope) -> Result<()> {
     let mut read = ctx.store.read().await?;
-    let rows = match seat {
-        Seat::Installation(id) => read.app_sockets().installations(&[id]).await?,
-        Seat::App(id) => read.app_sockets().apps(&[id]).await?,
+    let rows = match scope {
+        SocketScope::Installation(id) => read.app_sockets().installations(&[id]).await?,
+        SocketScope::App(id) => read.app_sockets().apps(&[id]).await?,
     };
-    ctx.node.seats.look(seat, rows.first(), ctx.store.now());
+    ctx.node.app_sockets.refresh(scope, rows.first(), ctx.store.now());
     Ok(())
 }
 
-async fn look_at_all(ctx: &Context) -> Result<()> {
-    let (installations, apps) = ctx.node.seats.seats();
+async fn refresh_all(ctx: &Context) -> Result<()> {
+    let (installations, apps) = ctx.node.app_sockets.scopes();
     let by_id = |rows: Vec<PulseRow>| -> HashMap<String, PulseRow> {
         rows.into_iter().map(|row| (row.id.clone(), row)).collect()
     };
@@ -129,32 +129,32 @@ async fn look_at_all(ctx: &Context) -> Result<()> {
         let rows = by_id(ctx.store.read().await?.app_sockets().installations(ids).await?);
         let now = ctx.store.now();
         for id in ids {
-            ctx.node.seats.look(Seat::Installation(*id), rows.get(&id.to_string()), now);
+            ctx.node.app_sockets.refresh(SocketScope::Installation(*id), rows.get(&id.to_string()), now);
         }
     }
     for ids in apps.chunks(MAX_PER_QUERY) {
         let rows = by_id(ctx.store.read().await?.app_sockets().apps(ids).await?);
         let now = ctx.store.now();
         for id in ids {
-            ctx.node.seats.look(Seat::App(*id), rows.get(&id.to_string()), now);
+            ctx.node.app_sockets.refresh(SocketScope::App(*id), rows.get(&id.to_string()), now);
         }
     }
     Ok(())
 }
 
-async fn look_for_events(ctx: &Context) -> Result<()> {
-    let (installations, apps) = ctx.node.seats.seats();
+async fn notify_of_events(ctx: &Context) -> Result<()> {
+    let (installations, apps) = ctx.node.app_sockets.scopes();
     for id in ctx.store.read().await?.app_sockets().due(&installations, &apps).await? {
-        let seat = id.parse().map(Seat::Installation).or_else(|_| id.parse().map(Seat::App));
-        if let Ok(seat) = seat {
-            ctx.node.seats.notify(seat);
+        let scope = id.parse().map(SocketScope::Installation).or_else(|_| id.parse().map(SocketScope::App));
+        if let Ok(scope) = scope {
+            ctx.node.app_sockets.notify(scope);
         }
     }
     Ok(())
 }
 
 async fn announce(ctx: &Context) -> Result<()> {
-    let (open, now) = (ctx.node.seats.sockets(), ctx.store.now());
+    let (open, now) = (ctx.node.app_sockets.sockets(), ctx.store.now());
     let write = ctx.store.write(move |tx| {
         Box::pin(async move { tx.app_sockets().announce(&open, now, now + ANNOUNCEMENT_LIFETIME).await })
     });

@@ -263,10 +263,10 @@ fn for_bot(actor: &Actor, wanted: Option<BotId>) -> Result<Option<BotId>> {
 }
 
 fn upstream(error: NetworkError) -> Error {
-    let told = Error::new(ErrorCode::UpstreamError, "the chat network returned no code to scan");
-    let told = match error {
-        NetworkError::Throttled { retry_after: Some(after), .. } => told.with_retry_after(after),
-        _ => told,
+    let reported = Error::new(ErrorCode::UpstreamError, "the chat network returned no code to scan");
+    let reported = match error {
+        NetworkError::Throttled { retry_after: Some(after), .. } => reported.with_retry_after(after),
+        _ => reported,
     };
-    told.with_source(error)
+    reported.with_source(error)
 }

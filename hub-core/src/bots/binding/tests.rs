@@ -66,7 +66,7 @@ async fn l2_a_scan_becomes_a_bot_with_its_login_stored() {
 
     let again = world.confirm(&ann, view.bind_id, None).await;
     assert_eq!((again.status, again.bot.unwrap().id), (BindStatus::Confirmed, bot.id));
-    assert_eq!(world.network.script().asked.len(), 3, "the end is not asked about again");
+    assert_eq!(world.network.script().polls.len(), 3, "the end is not asked about again");
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn a_login_belongs_to_the_user_who_started_it() {
     }
     let refused = bots.start_bind(&Actor::Operator, NewBind::default()).await;
     assert_eq!(refused.unwrap_err().code(), ErrorCode::Forbidden);
-    assert!(world.network.script().asked.is_empty());
+    assert!(world.network.script().polls.is_empty());
 }
 
 #[tokio::test]
@@ -106,7 +106,7 @@ async fn bad_input_is_rejected_before_any_request_to_the_network() {
     world.network.script().no_code = Some(NetworkError::Unreachable("connection refused".into()));
     let failed = bots.start_bind(&ann, NewBind::default()).await.unwrap_err();
     assert_eq!(failed.code(), ErrorCode::UpstreamError);
-    assert!(world.network.script().asked.is_empty());
+    assert!(world.network.script().polls.is_empty());
 }
 
 #[tokio::test]
@@ -122,8 +122,8 @@ async fn l4_two_codes_may_run_out() {
     let step = world.confirm(&ann, id, Some("1234")).await;
     assert_eq!(step.qr_text.unwrap().expose(), "https://scan/code-3");
     assert_eq!(world.confirm(&ann, id, None).await.status, BindStatus::Confirmed);
-    let asked: Vec<_> = world.network.script().asked.iter().map(|(code, _)| code.clone()).collect();
-    assert_eq!(asked, ["code-1", "code-2", "code-3"]);
+    let codes: Vec<_> = world.network.script().polls.iter().map(|(code, _)| code.clone()).collect();
+    assert_eq!(codes, ["code-1", "code-2", "code-3"]);
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn l6_numbers_are_asked_for_until_one_is_right() {
     let step = world.confirm(&ann, id, Some(" 2222 ")).await;
     assert_eq!((step.status, step.reason), (BindStatus::Scanned, None));
     assert_eq!(world.confirm(&ann, id, None).await.status, BindStatus::Confirmed);
-    let numbers: Vec<_> = world.network.script().asked.iter().map(|(_, number)| number.clone()).collect();
+    let numbers: Vec<_> = world.network.script().polls.iter().map(|(_, number)| number.clone()).collect();
     assert_eq!(numbers, [None, Some("1111".to_owned()), Some("2222".to_owned()), None]);
 }
 
@@ -208,7 +208,7 @@ async fn a_confirm_waits_for_a_change_and_no_longer_than_asked() {
     let step = drive(&world, bots.confirm_bind(&ann, id, None, Duration::from_secs(5))).await.unwrap();
     assert_eq!(step.status, BindStatus::Scanned);
     assert!(world.clock.now().since(before) >= Duration::from_secs(5));
-    assert!(world.network.script().asked.len() > 4, "it kept asking meanwhile");
+    assert!(world.network.script().polls.len() > 4, "it kept asking meanwhile");
 }
 
 #[tokio::test]
@@ -219,7 +219,7 @@ async fn a_login_ends_after_eight_minutes() {
     world.clock.advance(LIFETIME);
     let step = world.confirm(&ann, id, None).await;
     assert_eq!(step.status, BindStatus::Expired);
-    assert!(world.network.script().asked.is_empty());
+    assert!(world.network.script().polls.is_empty());
     world.clock.advance(RETENTION + Duration::from_secs(1));
     world.start(&ann).await;
     let forgotten = world.hub.bots().confirm_bind(&ann, id, None, NOW).await;
@@ -251,7 +251,7 @@ async fn two_confirms_at_once_make_one_bot() {
     assert_eq!((one.status, two.status), (BindStatus::Confirmed, BindStatus::Confirmed));
     let bot = one.bot.unwrap();
     assert_eq!(two.bot.unwrap().id, bot.id);
-    assert_eq!(world.network.script().asked.len(), 2, "both got an answer");
+    assert_eq!(world.network.script().polls.len(), 2, "both got an answer");
     assert_eq!(world.number("SELECT COUNT(*) FROM bots").await, 1);
     assert_eq!(world.number("SELECT credentials_rev FROM bots").await, 1, "one login was stored");
 }

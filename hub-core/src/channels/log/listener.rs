@@ -11,11 +11,11 @@ use crate::{
     id::{BotId, ChannelId},
     model::{bot::BotStatus, session::ClientInfo},
     node::{
-        connected::Connected,
-        entry::LogEntry,
+        channel_listeners::{ChannelListeners, ListenerKind, ListenerSlot},
+        connected_client::ConnectedClient,
         feed::{ChannelState, Ended, Feed, Head},
-        live::{Audience, Live, Place},
-        reader::Reader,
+        log_entry::LogEntry,
+        log_reader::LogReader,
     },
     secret::KeyMark,
     store::{Store, log::Ack},
@@ -24,21 +24,21 @@ use crate::{
 /// Follows a channel's log. Reads nothing until [`Listener::read`] is called.
 #[derive(Debug)]
 pub struct Listener {
-    live: Live,
+    listeners: ChannelListeners,
     store: Store,
     feed: Arc<Feed>,
     head: watch::Receiver<Head>,
-    reader: Arc<Reader>,
+    reader: Arc<LogReader>,
     /// Everything up to this number was given out.
     position: i64,
     /// Whether it was at the log's end before.
     was_at_end: bool,
-    told: Arc<ChannelState>,
+    sent_state: Arc<ChannelState>,
     key: KeyMark,
-    audience: Audience,
+    kind: ListenerKind,
     /// Its entry in the list of sockets; `None` for a poll.
-    connected: Option<Arc<Connected>>,
-    _place: Place,
+    connected: Option<Arc<ConnectedClient>>,
+    _slot: ListenerSlot,
 }
 
 /// A client's start in the log. A channel's position counts once a client has acknowledged a number or announced
@@ -90,25 +90,30 @@ impl Listener {
     pub(super) async fn attach(
         ctx: &Context,
         client: &ChannelActor,
-        audience: Audience,
+        kind: ListenerKind,
         start: Start,
         described: ClientInfo,
     ) -> Result<Self> {
         if matches!(start, Start::After(since) if since < 0) {
             return Err(Error::invalid("since", "must be 0 or more"));
         }
-        let is_socket = audience == Audience::Socket;
+        let is_socket = kind == ListenerKind::Socket;
         let connected =
-            is_socket.then(|| Arc::new(Connected::new(ctx.ids.next(), described, ctx.store.now())));
-        let (feed, place) = ctx.node.live.enter(client, connected.clone(), &ctx.node.places, &ctx.config)?;
+            is_socket.then(|| Arc::new(ConnectedClient::new(ctx.ids.next(), described, ctx.store.now())));
+        let (feed, slot) = ctx.node.channel_listeners.enter(
+            client,
+            connected.clone(),
+            &ctx.node.socket_slots,
+            &ctx.config,
+        )?;
         let pulses = ctx.store.read().await?.log().pulses(&[client.channel_id]).await?;
-        feed.look(pulses.first(), ctx.store.now());
+        feed.refresh(pulses.first(), ctx.store.now());
         let mut head = feed.head.subscribe();
         let now = head.borrow_and_update().clone();
-        if let Some(ended) = now.state.ended(client.key, audience) {
+        if let Some(ended) = now.state.ended(client.key, kind) {
             return Err(ended.into());
         }
-        let acked = now.acked.max(ctx.node.live.unstored_ack(client.channel_id));
+        let acked = now.acked.max(ctx.node.channel_listeners.unstored_ack(client.channel_id));
         let position = match start {
             Start::After(since) => since,
             Start::Unspecified => acked.unwrap_or(now.seq),
@@ -116,25 +121,25 @@ impl Listener {
         };
         let reader = || {
             let limits = ctx.config.media.clone();
-            Reader::new(ctx.store.clone(), ctx.sealer.clone(), ctx.media.clone(), limits)
+            LogReader::new(ctx.store.clone(), ctx.sealer.clone(), ctx.media.clone(), limits)
         };
         let position = position.min(now.seq);
         if let Some(connected) = &connected {
             connected.set_sent(position);
         }
         Ok(Self {
-            reader: ctx.node.live.reader(reader),
-            live: ctx.node.live.clone(),
+            reader: ctx.node.channel_listeners.reader(reader),
+            listeners: ctx.node.channel_listeners.clone(),
             store: ctx.store.clone(),
             feed,
             head,
             position,
             was_at_end: false,
-            told: now.state,
+            sent_state: now.state,
             key: client.key,
-            audience,
+            kind,
             connected,
-            _place: place,
+            _slot: slot,
         })
     }
 
@@ -150,7 +155,7 @@ impl Listener {
 
     /// State of the channel, as last sent to the client.
     pub fn state(&self) -> &ChannelState {
-        &self.told
+        &self.sent_state
     }
 
     /// Everything up to this number was given out.
@@ -174,19 +179,20 @@ impl Listener {
             return Some(News::Ended(Ended::Closed));
         }
         let now = Arc::clone(&self.head.borrow_and_update().state);
-        if Arc::ptr_eq(&now, &self.told) {
+        if Arc::ptr_eq(&now, &self.sent_state) {
             return None;
         }
-        if let Some(ended) = now.ended(self.key, self.audience) {
+        if let Some(ended) = now.ended(self.key, self.kind) {
             return Some(News::Ended(ended));
         }
-        if now.bot_status != self.told.bot_status {
+        if now.bot_status != self.sent_state.bot_status {
             // The rest follows.
-            self.told = Arc::new(ChannelState { bot_status: now.bot_status, ..(*self.told).clone() });
+            self.sent_state =
+                Arc::new(ChannelState { bot_status: now.bot_status, ..(*self.sent_state).clone() });
             return Some(News::Status(now.bot_status));
         }
-        let same = now.name == self.told.name && now.websocket == self.told.websocket;
-        self.told = now;
+        let same = now.name == self.sent_state.name && now.websocket == self.sent_state.websocket;
+        self.sent_state = now;
         (!same).then_some(News::Settings)
     }
 
@@ -259,7 +265,7 @@ impl Listener {
         if acked.is_none() {
             self.store_first_ack(seq).await?;
         } else if acked < Some(seq) {
-            self.live.acknowledge(self.feed.channel_id, seq);
+            self.listeners.acknowledge(self.feed.channel_id, seq);
         }
         Ok(())
     }

@@ -34,9 +34,9 @@ mod watch;
 
 pub use crate::node::{
     LogEntry,
+    channel_listeners::{ChannelListeners, ListenerKind},
     feed::{ChannelState, Ended},
-    live::{Audience, Live},
-    reader::PAGE,
+    log_reader::PAGE,
 };
 pub use listener::{Item, Listener, News, Start};
 pub(crate) use watch::start;
@@ -62,8 +62,8 @@ impl Channels<'_> {
     /// `FORBIDDEN` unless the caller is a channel client, and for a socket when the sink is switched off;
     /// `RATE_LIMITED` when there are too many clients; `NOT_FOUND`, `INVALID_TOKEN` when the channel or the key is
     /// gone meanwhile.
-    pub async fn listen(&self, actor: &Actor, audience: Audience, start: Start) -> Result<Listener> {
-        Listener::attach(self.ctx, actor.client()?, audience, start, ClientInfo::default()).await
+    pub async fn listen(&self, actor: &Actor, kind: ListenerKind, start: Start) -> Result<Listener> {
+        Listener::attach(self.ctx, actor.client()?, kind, start, ClientInfo::default()).await
     }
 
     /// As [`Channels::listen`] over a WebSocket; the owner of the channel sees `client` in the list of
@@ -72,7 +72,7 @@ impl Channels<'_> {
     /// # Errors
     /// As [`Channels::listen`].
     pub async fn connect(&self, actor: &Actor, start: Start, client: ClientInfo) -> Result<Listener> {
-        Listener::attach(self.ctx, actor.client()?, Audience::Socket, start, client).await
+        Listener::attach(self.ctx, actor.client()?, ListenerKind::Socket, start, client).await
     }
 
     /// As [`Channels::listen`], for a poll of an iLink client that has everything up to a number.
@@ -80,8 +80,8 @@ impl Channels<'_> {
     /// # Errors
     /// As [`Channels::listen`].
     pub(crate) async fn listen_ilink(&self, client: &ChannelActor, after: i64) -> Result<Listener> {
-        let (audience, start) = (Audience::Ilink, Start::After(after));
-        Listener::attach(self.ctx, client, audience, start, ClientInfo::default()).await
+        let (kind, start) = (ListenerKind::Ilink, Start::After(after));
+        Listener::attach(self.ctx, client, kind, start, ClientInfo::default()).await
     }
 
     /// Waits up to `wait` for entries after `cursor`, and returns at most `limit`. Acknowledges everything before the
@@ -107,7 +107,7 @@ impl Channels<'_> {
         let since = request.after().map(|seq| seq.parse::<i64>().map_err(Error::internal)).transpose()?;
         let start = since.map_or(Start::Acknowledged, Start::After);
         let mut listener =
-            Listener::attach(self.ctx, client, Audience::Poll, start, ClientInfo::default()).await?;
+            Listener::attach(self.ctx, client, ListenerKind::Poll, start, ClientInfo::default()).await?;
         if start != Start::Acknowledged {
             listener.acknowledge(listener.position()).await?;
         }

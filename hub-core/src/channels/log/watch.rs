@@ -9,7 +9,7 @@ use crate::{
     context::Context,
     error::Result,
     id::{ChannelId, NodeId},
-    node::live::Live,
+    node::channel_listeners::ChannelListeners,
     store::log::PulseRow,
     tasks::Tasks,
     time::Instant,
@@ -28,14 +28,15 @@ const ANNOUNCEMENT_LIFETIME: Duration = Duration::from_secs(30);
 const MAX_PER_QUERY: usize = 500;
 
 pub(crate) fn start(ctx: &Context, node: NodeId, tasks: &Tasks) {
-    let watch = Watch { ctx: ctx.clone(), live: ctx.node.live.clone(), node, tasks: tasks.clone() };
+    let watch =
+        Watch { ctx: ctx.clone(), listeners: ctx.node.channel_listeners.clone(), node, tasks: tasks.clone() };
     tasks.supervise("channel listeners", ctx.clock.clone(), move || watch.clone().run());
 }
 
 #[derive(Clone)]
 struct Watch {
     ctx: Context,
-    live: Live,
+    listeners: ChannelListeners,
     node: NodeId,
     tasks: Tasks,
 }
@@ -43,43 +44,43 @@ struct Watch {
 impl Watch {
     async fn run(self) {
         let (clock, mut hints) = (self.ctx.clock.clone(), self.ctx.node.wake.listen());
-        let (mut look_at, mut tell_at) = (clock.instant(), clock.instant());
+        let (mut poll_at, mut announce_at) = (clock.instant(), clock.instant());
         while !self.tasks.stopping() {
             tokio::select! {
                 biased;
                 () = self.tasks.stop_token().cancelled() => {}
-                heard = hints.recv() => {
-                    match heard.map(|heard| (heard.hint, heard.remote)) {
-                        Ok((Hint::Bot(bot), _)) => self.live.refresh_bot(bot),
-                        Ok((Hint::Log(channel), true)) => drop(self.live.refresh(channel)),
-                        Ok((Hint::Listening(channel), true)) => self.live.note_message(channel),
+                received = hints.recv() => {
+                    match received.map(|received| (received.hint, received.remote)) {
+                        Ok((Hint::Bot(bot), _)) => self.listeners.refresh_bot(bot),
+                        Ok((Hint::Log(channel), true)) => drop(self.listeners.refresh(channel)),
+                        Ok((Hint::Listening(channel), true)) => self.listeners.note_message(channel),
                         Ok(_) => {}
-                        Err(RecvError::Lagged(_)) => look_at = clock.instant(),
+                        Err(RecvError::Lagged(_)) => poll_at = clock.instant(),
                         Err(RecvError::Closed) => return,
                     }
                     continue;
                 }
-                () = self.live.work() => {}
-                () = clock.sleep_until(look_at), if !self.live.is_idle() => {}
-                () = clock.sleep_until(tell_at), if self.ctx.store.is_shared() => {}
+                () = self.listeners.work() => {}
+                () = clock.sleep_until(poll_at), if !self.listeners.is_idle() => {}
+                () = clock.sleep_until(announce_at), if self.ctx.store.is_shared() => {}
             }
             let now = clock.instant();
-            if now >= look_at {
-                self.live.refresh_all();
-                look_at = now + POLL_INTERVAL;
+            if now >= poll_at {
+                self.listeners.refresh_all();
+                poll_at = now + POLL_INTERVAL;
                 self.report(
                     "acknowledgements could not be stored; they are tried again",
                     self.store_acks().await,
                 );
             }
-            self.report("looking at channels failed", self.look().await);
+            self.report("looking at channels failed", self.refresh().await);
             if self.ctx.store.is_shared() {
                 self.report(
                     "channels with clients could not be announced",
-                    self.notify(now, &mut tell_at).await,
+                    self.notify(now, &mut announce_at).await,
                 );
             } else {
-                self.live.take_unannounced();
+                self.listeners.take_unannounced();
             }
             tokio::select! {
                 () = clock.sleep(COLLECT) => {}
@@ -96,16 +97,16 @@ impl Watch {
     }
 
     /// Looks at channels that the store has something new about.
-    async fn look(&self) -> Result<()> {
-        let stale = self.live.take_stale();
+    async fn refresh(&self) -> Result<()> {
+        let stale = self.listeners.take_stale();
         for channels in stale.chunks(MAX_PER_QUERY) {
             let pulses = self.ctx.store.read().await?.log().pulses(channels).await?;
             let pulses: HashMap<ChannelId, &PulseRow> =
                 pulses.iter().map(|pulse| (pulse.id, pulse)).collect();
             let now = self.ctx.store.now();
             for channel in channels {
-                if let Some(feed) = self.live.feed(*channel) {
-                    feed.look(pulses.get(channel).copied(), now);
+                if let Some(feed) = self.listeners.feed(*channel) {
+                    feed.refresh(pulses.get(channel).copied(), now);
                 }
             }
         }
@@ -113,24 +114,24 @@ impl Watch {
     }
 
     async fn store_acks(&self) -> Result<()> {
-        let acks = self.live.acks();
+        let acks = self.listeners.acks();
         if acks.is_empty() {
             return Ok(());
         }
         let stored = acks.clone();
         self.ctx.store.write(move |tx| Box::pin(async move { tx.log().acknowledge(&acks).await })).await?;
-        self.live.stored(&stored);
+        self.listeners.stored(&stored);
         Ok(())
     }
 
     /// Tells other nodes of new clients at once, of all of them now and then, and learns theirs.
-    async fn notify(&self, now: Instant, tell_at: &mut Instant) -> Result<()> {
-        let unannounced = self.live.take_unannounced();
-        if unannounced.is_empty() && now < *tell_at {
+    async fn notify(&self, now: Instant, announce_at: &mut Instant) -> Result<()> {
+        let unannounced = self.listeners.take_unannounced();
+        if unannounced.is_empty() && now < *announce_at {
             return Ok(());
         }
-        *tell_at = now + ANNOUNCE_INTERVAL;
-        let (node, listening, now) = (self.node, self.live.listening(), self.ctx.store.now());
+        *announce_at = now + ANNOUNCE_INTERVAL;
+        let (node, listening, now) = (self.node, self.listeners.listening(), self.ctx.store.now());
         self.ctx
             .store
             .write(move |tx| {
@@ -143,7 +144,7 @@ impl Watch {
             self.ctx.node.wake.hint(Hint::Listening(channel));
         }
         let elsewhere = self.ctx.store.read().await?.log().listened_elsewhere(node, now).await?;
-        self.live.set_elsewhere(elsewhere);
+        self.listeners.set_elsewhere(elsewhere);
         Ok(())
     }
 }

@@ -113,8 +113,8 @@ impl Outbox {
         reason: String,
         more: impl FnOnce(&mut Settled),
     ) -> Result<Next> {
-        let (now, told) = (self.ctx.store.now(), Closed::ByNetwork(reason.clone()).to_string());
-        self.settle(item, started, ItemState::Queued, now, Some(&told), |s| {
+        let (now, reason_text) = (self.ctx.store.now(), Closed::ByNetwork(reason.clone()).to_string());
+        self.settle(item, started, ItemState::Queued, now, Some(&reason_text), |s| {
             s.close_window = Some(reason);
             more(s);
         })
@@ -160,7 +160,7 @@ impl Outbox {
             if is_throttled {
                 outbox.end_pause(&item, &wrote, is_early).await;
             }
-            outbox.look_at([&*item.peer]);
+            outbox.check_people([&*item.peer]);
         });
         Ok(Next::Wait)
     }

@@ -214,8 +214,8 @@ impl LocalService for AppMock {
         let (status, body) = match self.answer(&request).await {
             Ok(body) => (StatusCode::OK, body),
             Err(error) => {
-                let told = json!({ "code": error.code().as_str(), "message": error.message() });
-                (status_of(error.code()), json!({ "ok": false, "error": told }))
+                let described = json!({ "code": error.code().as_str(), "message": error.message() });
+                (status_of(error.code()), json!({ "ok": false, "error": described }))
             }
         };
         let mut response = Response::new(Bytes::from(body.to_string()));

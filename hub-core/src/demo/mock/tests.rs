@@ -36,8 +36,9 @@ impl LocalService for Echo {
 
 impl Echo {
     fn events(&self) -> Vec<Value> {
-        let told = self.0.lock().unwrap();
-        told.iter()
+        let received = self.0.lock().unwrap();
+        received
+            .iter()
             .filter(|(_, body)| body["type"] == "event")
             .map(|(_, body)| body["event"].clone())
             .collect()
@@ -213,7 +214,7 @@ async fn the_app_is_changed_and_mistakes_are_reported() {
     let after = world.done("PUT", "config", change).await;
     assert_eq!((&after["webhook_verified"], &after["scopes"]), (&json!(true), &json!(["message:read"])));
     assert_eq!((&after["tools"][0]["command"], &after["app_token"]), (&json!("t"), &before["app_token"]));
-    for (method, path, body, status, told) in [
+    for (method, path, body, status, expected) in [
         ("PUT", "config", json!({ "webhook": URL }), 400, "webhook"),
         ("PUT", "config", json!({ "webhook_url": "http://10.0.0.1/" }), 400, "webhook_url"),
         ("POST", "event", json!({}), 400, "content"),
@@ -226,7 +227,7 @@ async fn the_app_is_changed_and_mistakes_are_reported() {
     ] {
         let (got, answer) = world.call(method, path, body).await;
         assert_eq!((got, &answer["ok"]), (status, &json!(false)), "{method} {path}: {answer}");
-        assert!(answer["error"]["message"].as_str().unwrap().contains(told), "{told}: {answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains(expected), "{expected}: {answer}");
     }
     world.hub.shutdown().await;
 }

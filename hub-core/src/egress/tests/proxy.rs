@@ -16,7 +16,7 @@ use crate::{
 struct Names(Mutex<Vec<String>>);
 
 impl Names {
-    fn asked(&self) -> MutexGuard<'_, Vec<String>> {
+    fn lookups(&self) -> MutexGuard<'_, Vec<String>> {
         self.0.lock().unwrap()
     }
 }
@@ -24,7 +24,7 @@ impl Names {
 #[async_trait]
 impl Resolver for Names {
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>> {
-        self.asked().push(host.to_owned());
+        self.lookups().push(host.to_owned());
         let address = match host {
             "receiver.example" | "direct.example" | "sub.direct.example" => "203.0.114.7",
             "inside.example" => "10.0.0.7",
@@ -38,16 +38,16 @@ impl Resolver for Names {
 /// A proxy that answers for every target, and what it was asked.
 struct Proxy {
     canary: Canary,
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
 }
 
 impl Proxy {
     /// An HTTP proxy. It opens tunnels that end at once.
     async fn http() -> Self {
-        Self::start(|mut stream, asked| async move {
+        Self::start(|mut stream, requests| async move {
             let request = read_head(&mut stream).await;
             let tunnel = request.starts_with("CONNECT ");
-            asked.lock().unwrap().push(request);
+            requests.lock().unwrap().push(request);
             let answer: &[u8] = if tunnel {
                 b"HTTP/1.1 200 OK\r\n\r\n"
             } else {
@@ -60,9 +60,9 @@ impl Proxy {
 
     /// An HTTP proxy that says no to tunnels.
     async fn refusing() -> Self {
-        Self::start(|mut stream, asked| async move {
+        Self::start(|mut stream, requests| async move {
             let request = read_head(&mut stream).await;
-            asked.lock().unwrap().push(request);
+            requests.lock().unwrap().push(request);
             let answer = b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n";
             let _ = stream.write_all(answer).await;
         })
@@ -71,7 +71,7 @@ impl Proxy {
 
     /// A SOCKS proxy that asks for a user and a password (RFC 1928, RFC 1929).
     async fn socks() -> Self {
-        Self::start(|mut stream, asked| async move {
+        Self::start(|mut stream, requests| async move {
             let mut greeting = [0; 2];
             stream.read_exact(&mut greeting).await.unwrap();
             let mut methods = vec![0; greeting[1].into()];
@@ -93,7 +93,7 @@ impl Proxy {
                 kind => panic!("address of the kind {kind}"),
             };
             let port = stream.read_u16().await.unwrap();
-            asked.lock().unwrap().push(format!("{user} {password} {target}:{port}"));
+            requests.lock().unwrap().push(format!("{user} {password} {target}:{port}"));
             stream.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
             read_request(&mut stream).await;
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi").await;
@@ -104,18 +104,18 @@ impl Proxy {
     async fn start<F: Future<Output = ()> + Send + 'static>(
         act: impl Fn(TcpStream, Arc<Mutex<Vec<String>>>) -> F + Send + Sync + 'static,
     ) -> Self {
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let list = Arc::clone(&asked);
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let list = Arc::clone(&requests);
         let canary = Canary::start(move |stream| act(stream, Arc::clone(&list))).await;
-        Self { canary, asked }
+        Self { canary, requests }
     }
 
     fn url(&self, scheme: &str) -> String {
         format!("{scheme}://ada:p%40ss@proxy.internal:{}", self.canary.at.port())
     }
 
-    fn asked(&self) -> Vec<String> {
-        std::mem::take(&mut self.asked.lock().unwrap())
+    fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.requests.lock().unwrap())
     }
 }
 
@@ -155,18 +155,18 @@ async fn an_http_proxy_is_asked_for_targets_that_were_checked() {
     let (egress, names) = behind(&proxy.url("http"), &[], false);
     let answer = egress.send(call("http://receiver.example/hook")).await.unwrap();
     assert_eq!(&*answer.body, b"hi");
-    let asked = proxy.asked().remove(0);
-    assert!(asked.starts_with("POST http://receiver.example/hook HTTP/1.1\r\n"), "{asked}");
+    let request = proxy.requests().remove(0);
+    assert!(request.starts_with("POST http://receiver.example/hook HTTP/1.1\r\n"), "{request}");
     // ada:p@ss
-    assert!(asked.to_lowercase().contains("\r\nproxy-authorization: basic ywrhonbac3m=\r\n"), "{asked}");
-    assert_eq!(*names.asked(), ["receiver.example", "proxy.internal"]);
+    assert!(request.to_lowercase().contains("\r\nproxy-authorization: basic ywrhonbac3m=\r\n"), "{request}");
+    assert_eq!(*names.lookups(), ["receiver.example", "proxy.internal"]);
 
     // The tunnel ends before the handshake.
     let (ended, written, message) = fault(&egress, call("https://receiver.example/hook")).await;
     assert_eq!((ended, written), (EgressFault::Connect, false), "{message}");
-    let asked = proxy.asked().remove(0);
-    assert!(asked.starts_with("CONNECT receiver.example:443 HTTP/1.1\r\n"), "{asked}");
-    assert!(asked.contains("Basic YWRhOnBAc3M="), "{asked}");
+    let request = proxy.requests().remove(0);
+    assert!(request.starts_with("CONNECT receiver.example:443 HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("Basic YWRhOnBAc3M="), "{request}");
 }
 
 #[tokio::test]
@@ -198,7 +198,7 @@ async fn a_socks_proxy_gets_the_address_that_was_checked() {
     let proxy = Proxy::socks().await;
     let (egress, _) = behind(&proxy.url("socks5"), &[], false);
     assert_eq!(&*egress.send(call("http://receiver.example/hook")).await.unwrap().body, b"hi");
-    assert_eq!(proxy.asked(), ["ada p@ss 203.0.114.7:80"]);
+    assert_eq!(proxy.requests(), ["ada p@ss 203.0.114.7:80"]);
 }
 
 #[tokio::test]
@@ -206,8 +206,8 @@ async fn a_proxy_that_resolves_gets_names_that_are_not_resolved_here() {
     let proxy = Proxy::socks().await;
     let (egress, names) = behind(&proxy.url("socks5"), &[], true);
     assert_eq!(&*egress.send(call("http://nowhere.example/hook")).await.unwrap().body, b"hi");
-    assert_eq!(proxy.asked(), ["ada p@ss nowhere.example:80"]);
-    assert_eq!(*names.asked(), ["proxy.internal"]);
+    assert_eq!(proxy.requests(), ["ada p@ss nowhere.example:80"]);
+    assert_eq!(*names.lookups(), ["proxy.internal"]);
     for url in ["http://10.0.0.7/", "http://localhost/", "http://receiver.example:25/"] {
         assert_eq!(fault(&egress, call(url)).await.0, EgressFault::BlockedAddress, "{url}");
     }
@@ -233,7 +233,7 @@ async fn exceptions_and_this_machine_are_reached_directly() {
         ];
         let egress = Egress::new(config).unwrap();
         assert_eq!(egress.send(call(&url)).await.unwrap().status, StatusCode::NO_CONTENT, "{url}");
-        assert!(!names.asked().contains(&"proxy.internal".to_owned()));
+        assert!(!names.lookups().contains(&"proxy.internal".to_owned()));
     }
     // Directly, but under the rule.
     let (egress, _) = behind(&proxy.url("http"), &["inside.example"], false);

@@ -80,8 +80,9 @@ impl IlinkConnection {
 
     /// Requests the URL for the upload of a file.
     async fn permit(&self, to_user_id: &str, upload: &media::Upload) -> Result<Url, MediaError> {
-        let asked = self.call(Endpoint::GetUploadUrl, upload.request(to_user_id), self.timeouts().send).await;
-        let reply = asked.map_err(|error| MediaError::Later(error.to_string()))?;
+        let answer =
+            self.call(Endpoint::GetUploadUrl, upload.request(to_user_id), self.timeouts().send).await;
+        let reply = answer.map_err(|error| MediaError::Later(error.to_string()))?;
         upload.target(&self.hosts, &self.transport.config().cdn_base_url, &reply)
     }
 
@@ -103,11 +104,11 @@ impl IlinkConnection {
             body["context_token"] = token.expose().into();
         }
         let reply = self.call(Endpoint::GetConfig, body, self.timeouts().control).await?;
-        let asked = reply.accept().map(|fields| match fields.text("typing_ticket") {
+        let ticket = reply.accept().map(|fields| match fields.text("typing_ticket") {
             ticket if ticket.is_empty() => Ticket::Denied,
             ticket => Ticket::Granted(Secret::new(ticket)),
         });
-        let clear = match &asked {
+        let clear = match &ticket {
             Ok(ticket) => Some(ticket.clone()),
             Err(NetworkError::Refused { .. } | NetworkError::Throttled { .. }) => Some(Ticket::Denied),
             Err(NetworkError::LoginExpired(_) | NetworkError::Unreachable(_)) => None,
@@ -115,7 +116,7 @@ impl IlinkConnection {
         if let Some(ticket) = clear {
             self.tickets.insert(user, ticket, self.clock.now());
         }
-        asked
+        ticket
     }
 }
 
@@ -279,8 +280,8 @@ mod tests {
     #[test]
     fn every_third_silent_poll_asks_for_a_new_connection() {
         let mut polls = Polls::new(Timeouts::default());
-        let asked: Vec<bool> = (0..7).map(|_| polls.silent()).collect();
-        assert_eq!(asked, [false, false, true, false, false, true, false]);
+        let reconnects: Vec<bool> = (0..7).map(|_| polls.silent()).collect();
+        assert_eq!(reconnects, [false, false, true, false, false, true, false]);
         assert!(!polls.answered(&answer(200, "{}")));
         assert!(!polls.silent() && !polls.silent() && polls.silent());
     }

@@ -184,8 +184,8 @@ async fn a_login_begins_without_authorization_and_shows_at_most_ten_tokens() {
     );
 
     stage.script.ok(json!({ "status": "need_verifycode" })).ok(json!({ "status": "scaned" }));
-    let asked = stage.step(&prompt.state, None).await;
-    let scanned = stage.step(&asked.state, Some(" 0042 ")).await;
+    let prompted = stage.step(&prompt.state, None).await;
+    let scanned = stage.step(&prompted.state, Some(" 0042 ")).await;
     assert_eq!(scanned.step, LoginStep::Scanned);
     let seen = stage.script.take();
     let names = |request: &Request<Bytes>| {

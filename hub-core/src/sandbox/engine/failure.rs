@@ -32,10 +32,10 @@ fn thrown<'js>(value: &Value<'js>, kind: ErrorKind, describe: Option<&Function<'
         return ScriptError::new(kind, NULL);
     }
     let Some(object) = value.as_object().filter(|_| value.is_error()) else {
-        let told = describe.and_then(|describe| describe.call::<_, String>((value.clone(),)).ok());
-        let what = told.map_or_else(
+        let described = describe.and_then(|describe| describe.call::<_, String>((value.clone(),)).ok());
+        let what = described.map_or_else(
             || "a value that is not an Error was thrown".to_owned(),
-            |told| format!("thrown: {told}"),
+            |described| format!("thrown: {described}"),
         );
         return ScriptError::new(kind, cut(what));
     };

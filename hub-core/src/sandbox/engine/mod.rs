@@ -27,7 +27,7 @@ use self::{
 };
 use super::{
     Deadline,
-    gate::{FetchAnswer, FetchCall},
+    fetch_gate::{FetchAnswer, FetchCall},
     hook::{
         Dialect, ErrorKind, Hook, HookInput, HookOutcome, Hooks, Limits, LogLevel, MAX_FETCH_BODY, Reply,
         ScriptError,
@@ -212,8 +212,8 @@ impl<'js> Run<'_, 'js> {
 
     fn finish<T>(&self, prelude: &Module<'js, T>) -> Result<Left, Stop> {
         let finish: Function = prelude.get("finish")?;
-        let told: Object = finish.call(())?;
-        let left = Left::from_js(&told, self.input.hook)?;
+        let result: Object = finish.call(())?;
+        let left = Left::from_js(&result, self.input.hook)?;
         if self.deadline.over() { Err(Stop::Late) } else { Ok(left) }
     }
 

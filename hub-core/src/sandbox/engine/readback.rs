@@ -49,19 +49,19 @@ struct LeftRequest {
 }
 
 impl Left {
-    pub(super) fn from_js(told: &Object<'_>, hook: Hook) -> rquickjs::Result<Self> {
+    pub(super) fn from_js(result: &Object<'_>, hook: Hook) -> rquickjs::Result<Self> {
         let request = match hook {
             Hook::OnResponse => None,
             Hook::OnRequest => Some(LeftRequest {
-                url: told.get(1_u32)?,
-                method: told.get(2_u32)?,
-                headers: told.get(3_u32)?,
-                kind: told.get(4_u32)?,
-                body: told.get(5_u32)?,
-                before: told.get(6_u32)?,
+                url: result.get(1_u32)?,
+                method: result.get(2_u32)?,
+                headers: result.get(3_u32)?,
+                kind: result.get(4_u32)?,
+                body: result.get(5_u32)?,
+                before: result.get(6_u32)?,
             }),
         };
-        Ok(Self { state: told.get(0_u32)?, request })
+        Ok(Self { state: result.get(0_u32)?, request })
     }
 }
 

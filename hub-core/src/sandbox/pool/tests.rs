@@ -1,19 +1,19 @@
-//! Tests of the order of seats and of runs that are made together.
+//! Tests of the order of slots and of runs that are made together.
 
 use futures_util::poll;
 
 use super::*;
 
-async fn seat(pool: &Arc<Pool>, tenant: &str) -> Result<Seat, SandboxFault> {
+async fn slot(pool: &Arc<Pool>, tenant: &str) -> Result<Slot, SandboxFault> {
     match pool.turn(tenant, None).await? {
-        Turn::Seat(seat) => Ok(seat),
+        Turn::Slot(slot) => Ok(slot),
         other => panic!("{other:?}"),
     }
 }
 
-async fn trusted(pool: &Arc<Pool>, tenant: &str) -> Seat {
-    seat(pool, tenant).await.unwrap().judge(true);
-    seat(pool, tenant).await.unwrap()
+async fn trusted(pool: &Arc<Pool>, tenant: &str) -> Slot {
+    slot(pool, tenant).await.unwrap().judge(true);
+    slot(pool, tenant).await.unwrap()
 }
 
 fn offer(source: u8) -> Offer {
@@ -59,7 +59,7 @@ async fn waiting_runs_of_one_tenant_and_source_are_made_together() {
 async fn a_tenant_on_trial_takes_no_runs_along_and_seats_share_them() {
     let pool = Pool::new(2, 400);
     let _held = trusted(&pool, "b").await;
-    let trial = seat(&pool, "a").await.unwrap();
+    let trial = slot(&pool, "a").await.unwrap();
     let mut runs: Vec<_> = (0..40).map(|_| Box::pin(pool.turn("a", Some(offer(1))))).collect();
     for run in &mut runs {
         assert!(poll!(run).is_pending());
@@ -67,15 +67,15 @@ async fn a_tenant_on_trial_takes_no_runs_along_and_seats_share_them() {
     assert!(pool.join(&trial, &[1; 32]).is_empty());
     trial.judge(true);
     drop(trial);
-    let mut seats = Vec::new();
+    let mut slots = Vec::new();
     for run in &mut runs {
-        if let std::task::Poll::Ready(Ok(Turn::Seat(seat))) = poll!(run) {
-            seats.push(seat);
+        if let std::task::Poll::Ready(Ok(Turn::Slot(slot))) = poll!(run) {
+            slots.push(slot);
         }
     }
-    assert_eq!(seats.len(), 1);
+    assert_eq!(slots.len(), 1);
     let counts = [(); 4].map(|()| {
-        let joined = pool.join(&seats[0], &[1; 32]);
+        let joined = pool.join(&slots[0], &[1; 32]);
         let count = joined.inputs().count();
         std::mem::forget(joined);
         count
@@ -89,16 +89,16 @@ async fn tenants_take_turns() {
     let held = trusted(&pool, "a").await;
     let mut order = Vec::new();
     let waits = ["a", "a", "a", "b", "c", "b"];
-    let mut seats: Vec<_> = waits.iter().map(|tenant| (*tenant, Box::pin(seat(&pool, tenant)))).collect();
-    for (_, seat) in &mut seats {
-        assert!(poll!(seat).is_pending());
+    let mut slots: Vec<_> = waits.iter().map(|tenant| (*tenant, Box::pin(slot(&pool, tenant)))).collect();
+    for (_, slot) in &mut slots {
+        assert!(poll!(slot).is_pending());
     }
     drop(held);
-    while !seats.is_empty() {
-        for at in 0..seats.len() {
-            if let std::task::Poll::Ready(seat) = poll!(&mut seats[at].1) {
-                order.push(seats.remove(at).0);
-                drop(seat.unwrap());
+    while !slots.is_empty() {
+        for at in 0..slots.len() {
+            if let std::task::Poll::Ready(slot) = poll!(&mut slots[at].1) {
+                order.push(slots.remove(at).0);
+                drop(slot.unwrap());
                 break;
             }
         }
@@ -109,37 +109,37 @@ async fn tenants_take_turns() {
 #[tokio::test]
 async fn a_full_queue_refuses_and_one_tenant_does_not_fill_it() {
     let pool = Pool::new(1, 8);
-    let _held = seat(&pool, "a").await.unwrap();
+    let _held = slot(&pool, "a").await.unwrap();
     let mut waiting = Vec::new();
     for _ in 0..2 {
-        waiting.push(Box::pin(seat(&pool, "a")));
+        waiting.push(Box::pin(slot(&pool, "a")));
         assert!(poll!(waiting.last_mut().unwrap()).is_pending());
     }
-    assert_eq!(seat(&pool, "a").await.unwrap_err(), SandboxFault::Busy);
+    assert_eq!(slot(&pool, "a").await.unwrap_err(), SandboxFault::Busy);
     for tenant in ["b", "c", "d", "e", "f", "g"] {
-        waiting.push(Box::pin(seat(&pool, tenant)));
+        waiting.push(Box::pin(slot(&pool, tenant)));
         assert!(poll!(waiting.last_mut().unwrap()).is_pending());
     }
-    assert_eq!(seat(&pool, "h").await.unwrap_err(), SandboxFault::Busy);
+    assert_eq!(slot(&pool, "h").await.unwrap_err(), SandboxFault::Busy);
     pool.close();
-    for seat in waiting {
-        assert_eq!(seat.await.unwrap_err(), SandboxFault::Closed);
+    for slot in waiting {
+        assert_eq!(slot.await.unwrap_err(), SandboxFault::Closed);
     }
-    assert_eq!(seat(&pool, "a").await.unwrap_err(), SandboxFault::Closed);
+    assert_eq!(slot(&pool, "a").await.unwrap_err(), SandboxFault::Closed);
 }
 
 #[tokio::test]
 async fn tenants_with_hanging_plugins_leave_seats_to_the_others() {
     let pool = Pool::new(4, 100);
     let good = trusted(&pool, "good").await;
-    let _one = seat(&pool, "bad").await.unwrap();
-    let two = seat(&pool, "worse").await.unwrap();
-    let mut three = Box::pin(seat(&pool, "worst"));
+    let _one = slot(&pool, "bad").await.unwrap();
+    let two = slot(&pool, "worse").await.unwrap();
+    let mut three = Box::pin(slot(&pool, "worst"));
     assert!(poll!(&mut three).is_pending());
-    let more = seat(&pool, "good").await.unwrap();
+    let more = slot(&pool, "good").await.unwrap();
     good.judge(false);
     drop((good, more));
-    assert!(poll!(Box::pin(seat(&pool, "good"))).is_pending());
+    assert!(poll!(Box::pin(slot(&pool, "good"))).is_pending());
     two.judge(false);
     drop(two);
     assert!(poll!(&mut three).is_ready());
@@ -149,9 +149,9 @@ async fn tenants_with_hanging_plugins_leave_seats_to_the_others() {
 async fn a_cancelled_wait_takes_no_seat() {
     let pool = Pool::new(1, 100);
     let held = trusted(&pool, "a").await;
-    let mut gone = Box::pin(seat(&pool, "b"));
+    let mut gone = Box::pin(slot(&pool, "b"));
     assert!(poll!(&mut gone).is_pending());
-    let mut next = Box::pin(seat(&pool, "c"));
+    let mut next = Box::pin(slot(&pool, "c"));
     assert!(poll!(&mut next).is_pending());
     drop(gone);
     drop(held);

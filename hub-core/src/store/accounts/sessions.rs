@@ -39,7 +39,7 @@ pub struct Alive {
 
 /// The user of a session token.
 #[derive(Debug, Clone, Copy, hub_macros::FromRow)]
-pub struct Holder {
+pub struct SessionUser {
     /// The session.
     pub session_id: SessionId,
     /// Its user.
@@ -83,7 +83,7 @@ impl Accounts<'_> {
     }
 
     /// The user of a session token, if the session is valid and its user is active.
-    pub async fn find_holder(&mut self, token_hash: &TokenHash, alive: Alive) -> Result<Option<Holder>> {
+    pub async fn find_holder(&mut self, token_hash: &TokenHash, alive: Alive) -> Result<Option<SessionUser>> {
         sql!(self.0, optional:
             "SELECT s.id AS session_id, s.user_id, u.role, s.last_seen_at FROM sessions s JOIN users u ON u.id = s.user_id \
              WHERE s.token_hash = $1 AND s.expires_at > $2 AND s.last_seen_at > $3 AND u.status = 'active'";

@@ -39,16 +39,17 @@ fn a_reading_tells_by_how_much_a_machine_is_ahead_of_the_shared_clock() {
 fn a_step_that_several_nodes_measure_counts_once() {
     let at = Clock::from(ManualClock::new(NOW)).instant();
     let reading = |after: Duration, wall| Reading { at: at + after, wall };
-    let noted = Noted { seen_at: NOW, moved_ms: 0 };
+    let noted = StoredClock { seen_at: NOW, moved_ms: 0 };
     let (one, step) = noted.follow(None, reading(Duration::ZERO, NOW));
     assert_eq!(step, None);
-    let (other, _) = Noted::from(one).follow(None, reading(Duration::ZERO, NOW));
+    let (other, _) = StoredClock::from(one).follow(None, reading(Duration::ZERO, NOW));
     for wall in [NOW - HOUR, NOW + HOUR] {
-        let (one, step) = Noted::from(other).follow(Some(one), reading(SECOND, wall + SECOND));
+        let (one, step) = StoredClock::from(other).follow(Some(one), reading(SECOND, wall + SECOND));
         assert_eq!(step.map(Step::by), Some(wall.as_millis() - NOW.as_millis()));
-        let (other, step) = Noted::from(one).follow(Some(other), reading(SECOND * 5, wall + SECOND * 5));
+        let (other, step) =
+            StoredClock::from(one).follow(Some(other), reading(SECOND * 5, wall + SECOND * 5));
         assert_eq!(step, None, "the first node moved the due times");
-        let (_, step) = Noted::from(other).follow(Some(one), reading(SECOND * 9, wall + SECOND * 9));
+        let (_, step) = StoredClock::from(other).follow(Some(one), reading(SECOND * 9, wall + SECOND * 9));
         assert_eq!(step, None, "one step is moved by once");
     }
 }
@@ -57,14 +58,14 @@ fn a_step_that_several_nodes_measure_counts_once() {
 fn a_node_that_slept_through_a_step_and_its_reversal_finds_what_is_left_to_move() {
     let at = Clock::from(ManualClock::new(NOW)).instant();
     let reading = |after: Duration, wall: Timestamp| Reading { at: at + after, wall: wall + after };
-    let noted = Noted { seen_at: NOW, moved_ms: 0 };
+    let noted = StoredClock { seen_at: NOW, moved_ms: 0 };
     let (first, _) = noted.follow(None, reading(Duration::ZERO, NOW));
     // Another node follows the step and dies; then the clock is set right.
-    let (other, step) = Noted::from(first).follow(Some(first), reading(SECOND, NOW + HOUR));
+    let (other, step) = StoredClock::from(first).follow(Some(first), reading(SECOND, NOW + HOUR));
     assert!(step.is_some());
-    let (slept, step) = Noted::from(other).follow(Some(first), reading(SECOND * 60, NOW));
+    let (slept, step) = StoredClock::from(other).follow(Some(first), reading(SECOND * 60, NOW));
     assert_eq!(step.map(Step::by), Some(-3_600_000));
-    let (_, step) = Noted::from(slept).follow(Some(slept), reading(SECOND * 64, NOW));
+    let (_, step) = StoredClock::from(slept).follow(Some(slept), reading(SECOND * 64, NOW));
     assert_eq!(step, None);
 }
 
@@ -72,11 +73,11 @@ fn a_node_that_slept_through_a_step_and_its_reversal_finds_what_is_left_to_move(
 fn a_step_forward_that_a_new_node_took_for_a_downtime_counts_for_no_node() {
     let at = Clock::from(ManualClock::new(NOW)).instant();
     let reading = |after: Duration, wall: Timestamp| Reading { at: at + after, wall: wall + after };
-    let (first, _) = Noted { seen_at: NOW, moved_ms: 7 }.follow(None, reading(Duration::ZERO, NOW));
+    let (first, _) = StoredClock { seen_at: NOW, moved_ms: 7 }.follow(None, reading(Duration::ZERO, NOW));
     let ahead = NOW + HOUR;
-    let (new, step) = Noted::from(first).follow(None, reading(SECOND, ahead));
+    let (new, step) = StoredClock::from(first).follow(None, reading(SECOND, ahead));
     assert_eq!(step, None);
-    let mut noted = Noted::from(new);
+    let mut noted = StoredClock::from(new);
     let hidden = noted.hidden_step(Some(first), reading(SECOND * 4, ahead)).unwrap();
     let expiry = |at| hidden.apply_to_expiry(at, NOW);
     assert_eq!((hidden.by(), expiry(NOW + HOUR / 2)), (3_600_000, ahead + HOUR / 2));
@@ -88,7 +89,7 @@ fn a_step_forward_that_a_new_node_took_for_a_downtime_counts_for_no_node() {
         (first, step) = noted.follow(Some(first), reading(after, ahead));
         assert_eq!((step, first.moved_ms), (None, 7));
         let step;
-        (new, step) = Noted::from(first).follow(Some(new), reading(after + SECOND, ahead));
+        (new, step) = StoredClock::from(first).follow(Some(new), reading(after + SECOND, ahead));
         assert_eq!((step, new.moved_ms), (None, 7));
         noted = new.into();
     }
@@ -100,13 +101,13 @@ fn a_step_forward_that_a_new_node_took_for_a_downtime_counts_for_no_node() {
 fn a_step_back_after_one_forward_is_found_by_a_node_that_saw_neither() {
     let at = Clock::from(ManualClock::new(NOW)).instant();
     let reading = |after: Duration, wall: Timestamp| Reading { at: at + after, wall: wall + after };
-    let (old, _) = Noted { seen_at: NOW, moved_ms: 0 }.follow(None, reading(Duration::ZERO, NOW));
+    let (old, _) = StoredClock { seen_at: NOW, moved_ms: 0 }.follow(None, reading(Duration::ZERO, NOW));
     // A new node goes by the clock between the steps.
-    let (new, step) = Noted::from(old).follow(None, reading(SECOND, NOW + HOUR * 26));
+    let (new, step) = StoredClock::from(old).follow(None, reading(SECOND, NOW + HOUR * 26));
     assert_eq!(step, None);
-    let (found, step) = Noted::from(new).follow(Some(old), reading(SECOND * 4, NOW + HOUR * 25));
+    let (found, step) = StoredClock::from(new).follow(Some(old), reading(SECOND * 4, NOW + HOUR * 25));
     assert_eq!(step.map(Step::by), Some(-3_597_000), "by what was noted: it does not know how long ago");
-    let (_, step) = Noted::from(found).follow(Some(new), reading(SECOND * 5, NOW + HOUR * 25));
+    let (_, step) = StoredClock::from(found).follow(Some(new), reading(SECOND * 5, NOW + HOUR * 25));
     assert_eq!(step.map(Step::by), Some(-3_000), "the rest");
 }
 
@@ -114,11 +115,11 @@ fn a_step_back_after_one_forward_is_found_by_a_node_that_saw_neither() {
 fn an_outcome_is_stored_by_the_clock_that_due_times_go_by() {
     let at = Clock::from(ManualClock::new(NOW)).instant();
     let reading = |after: Duration, wall: Timestamp| Reading { at: at + after, wall: wall + after };
-    let (first, _) = Noted { seen_at: NOW, moved_ms: 0 }.follow(None, reading(Duration::ZERO, NOW));
-    let noted = Noted::from(first);
+    let (first, _) = StoredClock { seen_at: NOW, moved_ms: 0 }.follow(None, reading(Duration::ZERO, NOW));
+    let noted = StoredClock::from(first);
     let before = Stamp { read: reading(SECOND, NOW), followed: Some(first) };
     for wall in [NOW - HOUR, NOW + HOUR] {
-        let by = |noted: Noted, stamp: Stamp, now| noted.step_for(stamp, now).map(Step::by);
+        let by = |noted: StoredClock, stamp: Stamp, now| noted.step_for(stamp, now).map(Step::by);
         let step_ms = Some(wall.as_millis() - NOW.as_millis());
         let (found, _) = noted.follow(Some(first), reading(SECOND * 4, wall));
         assert_eq!(by(noted, before, reading(SECOND * 3, NOW)), None, "no step");
@@ -136,11 +137,11 @@ fn an_outcome_is_stored_by_the_clock_that_due_times_go_by() {
 #[test]
 fn a_start_finds_a_step_back_and_takes_a_step_forward_for_a_downtime() {
     let at = Clock::from(ManualClock::new(NOW)).instant();
-    let noted = Noted { seen_at: NOW, moved_ms: 5 };
+    let noted = StoredClock { seen_at: NOW, moved_ms: 5 };
     for (wall, by) in [(NOW - HOUR, Some(-3_600_000)), (NOW + HOUR, None), (NOW - SECOND, None)] {
         let (followed, step) = noted.follow(None, Reading { at, wall });
         assert_eq!(step.map(Step::by), by);
-        assert_eq!(Noted::from(followed).moved_ms, 5 + by.unwrap_or(0));
+        assert_eq!(StoredClock::from(followed).moved_ms, 5 + by.unwrap_or(0));
     }
 }
 

@@ -8,9 +8,9 @@ use std::{path::Path, sync::Arc};
 
 use super::{
     deliveries::Finished,
-    due::{Noted, Reading, Stamp},
+    due::{Reading, Stamp, StoredClock},
     inbox::{Accept, Accepted},
-    sending::{Begun, Settled, at_once::Permits},
+    sending::{Begun, Settled, immediate_send::Permits},
     writer::Command,
 };
 use crate::error::{Error, Result};
@@ -65,7 +65,7 @@ impl Hot {
     }
 
     /// The same commands, with outcomes moved to the clock of due times in the store.
-    fn following(&self, noted: Option<Noted>, now: Reading) -> Self {
+    fn following(&self, noted: Option<StoredClock>, now: Reading) -> Self {
         let mut hot = self.clone();
         let step_for = |stamp: Stamp| {
             noted.filter(|_| !stamp.is_current(now)).and_then(|noted| noted.step_for(stamp, now))

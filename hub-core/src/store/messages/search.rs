@@ -7,15 +7,15 @@ use crate::{
     error::Result,
     id::{MessageId, UserId, kind},
     model::{
+        id_search::Named,
         message::{Message, MessageSearch, Outcome},
-        named::Named,
     },
     page::{PageRequest, Scan},
     store::{
         CLOCK_SKEW,
-        candidates::{self, Of, newest},
         conn::{dialect, sql},
         given,
+        list_ids::{self, Of, newest},
     },
     text::json,
 };
@@ -54,7 +54,7 @@ fn source(search: &MessageSearch) -> &'static str {
 /// The statement of [`Messages::search`], on SQLite and on PostgreSQL: the newest ids of each bot, and of these the
 /// newest.
 fn candidates_statement(search: &MessageSearch, has_owner: bool) -> [String; 2] {
-    candidates::statement(Of::Bots, source(search), has_owner, search.bot_id.is_some())
+    list_ids::statement(Of::Bots, source(search), has_owner, search.bot_id.is_some())
 }
 
 /// Whether a search has filters that its candidates do not satisfy already.

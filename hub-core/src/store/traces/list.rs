@@ -11,9 +11,9 @@ use crate::{
     page::{Found, MAX_SCANNED, PageRequest},
     store::{
         CLOCK_SKEW,
-        candidates::{self, Of, is_channel_or_bot},
         conn::{dialects, sql},
         given,
+        list_ids::{self, Of, is_channel_or_bot},
     },
     text::json,
 };
@@ -97,7 +97,7 @@ impl TraceQuery {
              {first_of_each}",
             is_channel_or_bot!("t", "b.id")
         );
-        candidates::of_each(Of::BotsAndChannels, bot, &source, &format!("{order} {first_of_all}"))
+        list_ids::of_each(Of::BotsAndChannels, bot, &source, &format!("{order} {first_of_all}"))
     }
 
     /// The statement for the ids of a page, on SQLite and on PostgreSQL.

@@ -7,15 +7,15 @@ use crate::{
     error::Result,
     id::{TraceId, UserId, kind},
     model::{
-        named::Named,
+        id_search::Named,
         trace::{TraceSearch, TraceStatus},
     },
     page::{PageRequest, Scan},
     store::{
         CLOCK_SKEW,
-        candidates::{self, Of, is_channel_or_bot, newest},
         conn::{dialect, sql},
         given,
+        list_ids::{self, Of, is_channel_or_bot, newest},
         messages::contains,
     },
     text::json,
@@ -52,7 +52,7 @@ fn source(search: &TraceSearch) -> &'static str {
 fn candidates_statement(search: &TraceSearch, has_owner: bool) -> [String; 2] {
     let source = source(search);
     let of = if source == OF_BOT { Of::BotsAndChannels } else { Of::Bots };
-    candidates::statement(of, source, has_owner, search.bot_id.is_some())
+    list_ids::statement(of, source, has_owner, search.bot_id.is_some())
 }
 
 /// Whether a search has filters that its candidates do not satisfy already.

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Schema, Upkeep};
 use crate::{
     error::{Advice, Error, ErrorCode, Result},
-    store::{StoreConfig, backend::Known, conn::Conn, fault::classify, hot},
+    store::{StoreConfig, backend::KnownMigrations, conn::Conn, fault::classify, hot},
 };
 
 /// The first migration after which nodes, not bots, have leases.
@@ -20,7 +20,7 @@ pub(crate) async fn inspect(config: &StoreConfig, migrates: bool) -> Result<Opti
     if let StoreConfig::Sqlite(path) = config
         && !path.metadata().is_ok_and(|found| found.is_dir() || found.len() > 0)
     {
-        return if migrates { Ok(None) } else { Err(outdated_schema(0, Known::sqlite().newest())) };
+        return if migrates { Ok(None) } else { Err(outdated_schema(0, KnownMigrations::sqlite().newest())) };
     }
     let mut database = Upkeep::open(config).await?;
     match check(&mut database, migrates).await {

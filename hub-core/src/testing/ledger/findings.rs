@@ -75,7 +75,7 @@ impl Ledger {
             by_entry.entry(entry).or_default().push(receipt);
         }
         for (entry, receipts) in by_entry {
-            self.look_at(&entry, &receipts, &mut findings);
+            self.examine(&entry, &receipts, &mut findings);
         }
         let taken = self.taken();
         let delivered = self.reported.iter().filter(|(_, reported)| **reported == Reported::Delivered);
@@ -86,7 +86,7 @@ impl Ledger {
     }
 
     /// Compares the records of one message at one sink.
-    fn look_at(&self, entry: &Entry, receipts: &[&Receipt], findings: &mut Findings) {
+    fn examine(&self, entry: &Entry, receipts: &[&Receipt], findings: &mut Findings) {
         if receipts.iter().any(|receipt| receipt.id != receipts[0].id) {
             findings.renamed.insert(entry.clone());
         }

@@ -4,7 +4,7 @@ use hub_core::{
     Hub,
     admin::{
         ai_config::{AiConfig, AiConfigUpdate},
-        ai_test::AiTest,
+        ai_trial::AiTest,
     },
     openapi::Api,
     time::Timestamp,
@@ -208,9 +208,9 @@ mod tests {
         let app = App::new().await;
         let ada = app.user("ada").await;
         put(&ada, &json!({ "base_url": "http://ai.invalid/v1", "api_key": KEY })).await.data();
-        let told = ada.post(&format!("{PATH}/test"), &json!({})).await.data().clone();
-        assert_eq!((&told["ok"], &told["error"]["class"]), (&json!(false), &json!("dns")), "{told}");
-        assert!(!told.to_string().contains(KEY));
+        let result = ada.post(&format!("{PATH}/test"), &json!({})).await.data().clone();
+        assert_eq!((&result["ok"], &result["error"]["class"]), (&json!(false), &json!("dns")), "{result}");
+        assert!(!result.to_string().contains(KEY));
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use hub_core::{
     Error,
-    apps::sockets::{AppListener, Seat},
+    apps::sockets::{AppListener, SocketScope},
     bots::Sent,
     id::{AppEventId, InstallationId},
 };
@@ -128,12 +128,12 @@ fn answer(kind: &str, request_id: Option<&Value>) -> Map<String, Value> {
 /// The greeting. Its fields are in `data`, where clients of the older hub look, and next to `type`.
 pub(super) fn init(listener: &AppListener) -> Value {
     let state = listener.state();
-    let data = match listener.seat() {
-        Seat::Installation(id) => {
+    let data = match listener.scope() {
+        SocketScope::Installation(id) => {
             json!({ "installation_id": id, "bot_id": state.bot_id, "app_name": state.name,
             "app_slug": state.slug })
         }
-        Seat::App(id) => {
+        SocketScope::App(id) => {
             json!({ "app_id": id, "app_name": state.name, "app_slug": state.slug, "scope": "app" })
         }
     };

@@ -63,10 +63,10 @@ impl Session {
         let Err(end) = self.converse(&mut line).await;
         // A standby socket takes over while this one closes.
         let Self { listener, .. } = self;
-        let seat = listener.seat();
+        let scope = listener.scope();
         drop(listener);
         if let End::Close(code, reason) = end {
-            tracing::debug!(?seat, code, reason, "a WebSocket of an app is closed");
+            tracing::debug!(seat = ?scope, code, reason, "a WebSocket of an app is closed");
             Box::pin(line.goodbye(code, reason)).await;
         }
     }
@@ -105,7 +105,7 @@ impl Session {
     }
 
     async fn later(&self, error: &Error) -> Flow {
-        tracing::debug!(seat = ?self.listener.seat(), %error, "events of an app cannot be read or recorded");
+        tracing::debug!(seat = ?self.listener.scope(), %error, "events of an app cannot be read or recorded");
         self.hub.context().clock.sleep(RETRY_PAUSE).await;
         Ok(())
     }

@@ -21,23 +21,23 @@ use crate::testing::{App, Caller, Reply};
 #[derive(Debug, Default)]
 struct AppServer {
     silent: AtomicBool,
-    asked: AtomicU32,
+    challenges: AtomicU32,
     /// The events of an installation.
-    told: Mutex<Option<Value>>,
+    announced: Mutex<Option<Value>>,
 }
 
 #[async_trait::async_trait]
 impl LocalService for AppServer {
     async fn call(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, Cut> {
-        let asked: Value = serde_json::from_slice(request.body()).unwrap();
+        let body: Value = serde_json::from_slice(request.body()).unwrap();
         if request.uri().path() == "/installed" {
-            *self.told.lock().unwrap() = Some(asked);
+            *self.announced.lock().unwrap() = Some(body);
             return Ok(http::Response::new(r#"{"webhook_url":"http://app.example/hub"}"#.into()));
         }
-        self.asked.fetch_add(1, Ordering::SeqCst);
-        assert_eq!((&asked["v"], &asked["type"]), (&json!(1), &json!("url_verification")));
+        self.challenges.fetch_add(1, Ordering::SeqCst);
+        assert_eq!((&body["v"], &body["type"]), (&json!(1), &json!("url_verification")));
         assert!(request.headers()["x-app-id"].to_str().unwrap().starts_with("app_"));
-        let echo = if self.silent.load(Ordering::SeqCst) { json!("no") } else { asked["challenge"].clone() };
+        let echo = if self.silent.load(Ordering::SeqCst) { json!("no") } else { body["challenge"].clone() };
         Ok(http::Response::new(Bytes::from(json!({ "challenge": echo }).to_string())))
     }
 }
@@ -202,11 +202,11 @@ async fn a_url_that_does_not_echo_gets_no_events_until_it_does() {
     fixture.server.silent.store(false, Ordering::SeqCst);
     assert_eq!(bob.is.post(&path, &json!({})).await.data()["webhook_verified"], true);
     // What is tried again is another address alone.
-    let before = fixture.server.asked.load(Ordering::SeqCst);
+    let before = fixture.server.challenges.load(Ordering::SeqCst);
     let path = path.trim_end_matches("/verify-url");
     let same = bob.put(path, json!({ "description": "x", "webhook_url": "http://app.example/hub" })).await;
     assert_eq!(same.data()["webhook_verified"], true);
-    assert_eq!(fixture.server.asked.load(Ordering::SeqCst), before);
+    assert_eq!(fixture.server.challenges.load(Ordering::SeqCst), before);
     fixture.server.silent.store(true, Ordering::SeqCst);
     let other = bob.put(path, json!({ "webhook_url": "http://app.example/other" })).await;
     assert_eq!(other.data()["webhook_verified"], false);
@@ -333,11 +333,11 @@ async fn an_app_receives_its_installation_and_may_set_its_url() {
         bob.create(json!({ "name": "Weather", "redirect_uris": ["https://app.example/installed"] })).await;
     let (id, secret) = (text(made.data(), "id"), text(made.data(), "webhook_secret"));
     let installed = bob.install(json!({ "app_id": id })).await;
-    let told = fixture.server.told.lock().unwrap().take().unwrap();
+    let announced = fixture.server.announced.lock().unwrap().take().unwrap();
     let expected = json!({ "installation_id": installed.data()["id"], "app_token": installed.data()["app_token"],
         "webhook_secret": secret, "bot_id": bob.bot.to_string(), "handle": "weather",
         "hub_url": "http://localhost:9800" });
-    assert_eq!(told, expected);
+    assert_eq!(announced, expected);
     let app = bob.is.get(&format!("/api/apps/{id}")).await;
     assert_eq!(
         (text(app.data(), "webhook_url"), &app.data()["webhook_verified"]),

@@ -68,8 +68,9 @@ impl BotApi {
         body: FileForm<BotSend>,
     ) -> Answer<BotSentView> {
         note(request, &body);
-        let said = Said { idempotency_key: idempotency_key.0.as_deref(), trace: trace.0.as_deref(), body };
-        send(hub.0, limits.0, &app, &ClientGone::of(request), said).await
+        let call =
+            SendCall { idempotency_key: idempotency_key.0.as_deref(), trace: trace.0.as_deref(), body };
+        send(hub.0, limits.0, &app, &ClientGone::of(request), call).await
     }
 
     /// Sends a message, under its older path
@@ -90,8 +91,9 @@ impl BotApi {
         body: FileForm<BotSend>,
     ) -> Answer<BotSentView> {
         note(request, &body);
-        let said = Said { idempotency_key: idempotency_key.0.as_deref(), trace: trace.0.as_deref(), body };
-        send(hub.0, limits.0, &app, &ClientGone::of(request), said).await
+        let call =
+            SendCall { idempotency_key: idempotency_key.0.as_deref(), trace: trace.0.as_deref(), body };
+        send(hub.0, limits.0, &app, &ClientGone::of(request), call).await
     }
 
     /// Lists the bot's contacts
@@ -191,7 +193,7 @@ fn note(request: &Request, body: &FileForm<BotSend>) {
 }
 
 /// A message of an app, with the headers of its request.
-pub(crate) struct Said<'r> {
+pub(crate) struct SendCall<'r> {
     pub(crate) idempotency_key: Option<&'r str>,
     pub(crate) trace: Option<&'r str>,
     pub(crate) body: FileForm<BotSend>,
@@ -203,10 +205,10 @@ pub(crate) async fn send(
     limits: &RateLimits,
     app: &AppClient,
     client_gone: &ClientGone,
-    said: Said<'_>,
+    call: SendCall<'_>,
 ) -> Answer<BotSentView> {
     limits.check_send(&app.0)?;
-    let Said { idempotency_key, trace, body: FileForm { value, file, .. } } = said;
+    let SendCall { idempotency_key, trace, body: FileForm { value, file, .. } } = call;
     let new = NewSend { stop: client_gone.token(), ..value.into_send(trace, file)? };
     Ok(Json(hub.bots().send(&app.0, app.0.app()?.bot_id, new, idempotency_key).await?.into()))
 }

@@ -194,9 +194,9 @@ async fn a_form_brings_a_file_and_its_caption() {
     // The log says what came without holding it.
     let log = scene.calls(8).await;
     let sky = text(&log[1], "request_body");
-    let told: Value = serde_json::from_str(sky).unwrap_or_else(|_| panic!("{sky}"));
-    assert_eq!(told["file"], json!({ "name": "a.png", "type": "image/png", "bytes": IMAGE.len() }));
-    assert_eq!(told["filename"], "sky.png");
+    let uploaded: Value = serde_json::from_str(sky).unwrap_or_else(|_| panic!("{sky}"));
+    assert_eq!(uploaded["file"], json!({ "name": "a.png", "type": "image/png", "bytes": IMAGE.len() }));
+    assert_eq!(uploaded["filename"], "sky.png");
     let log = serde_json::to_string(&log).unwrap();
     assert!(log.contains("schön") && !log.contains("s3cret") && !log.contains("really a picture"), "{log}");
 }
@@ -206,7 +206,7 @@ async fn bad_forms_are_refused_with_what_is_wrong() {
     let fixture = Fixture::new().await;
     let scene = fixture.scene(&ALL).await;
     let long = vec![b'a'; 300 << 10];
-    for (fields, status, code, told) in [
+    for (fields, status, code, expected) in [
         (vec![], 400, "INVALID_PARAMS", "content"),
         (vec![image(), image()], 400, "INVALID_PARAMS", "more than once"),
         (vec![field("\"to\"", b"a"), field("\"to\"", b"b")], 400, "INVALID_PARAMS", "more than once"),
@@ -221,7 +221,7 @@ async fn bad_forms_are_refused_with_what_is_wrong() {
     ] {
         let reply = send_form(scene.client(), "/bot/v1/messages/send", &fields).await;
         let error = refused(&reply, status, code);
-        assert!(error.to_string().contains(told), "{told}: {error}");
+        assert!(error.to_string().contains(expected), "{expected}: {error}");
     }
     let stranger = fixture.app.stranger();
     refused(&send_form(stranger, "/bot/v1/messages/send", &[image()]).await, 401, "UNAUTHORIZED");

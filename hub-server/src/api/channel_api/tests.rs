@@ -47,9 +47,9 @@ impl Scene {
         self.app.stranger().with("X-API-Key", &self.key)
     }
 
-    async fn until(&self, what: &str, mut look: impl AsyncFnMut() -> bool) {
+    async fn until(&self, what: &str, mut poll: impl AsyncFnMut() -> bool) {
         for _ in 0..3_000 {
-            if look().await {
+            if poll().await {
                 return;
             }
             // More than the pause between two sends to one person.
@@ -126,7 +126,7 @@ async fn a_form_brings_a_file_and_its_caption() {
 async fn bad_forms_are_refused_with_what_is_wrong() {
     let scene = Scene::new().await;
     let cut = form(&[image()]);
-    for (body, status, code, told) in [
+    for (body, status, code, expected) in [
         (form(&[]), 400, "INVALID_PARAMS", "content"),
         (form(&[image(), image()]), 400, "INVALID_PARAMS", "more than once"),
         (form(&[field("\"text\"", b"a"), field("\"text\"", b"b")]), 400, "INVALID_PARAMS", "more than once"),
@@ -139,7 +139,7 @@ async fn bad_forms_are_refused_with_what_is_wrong() {
         (form(&[field("\"file\"; filename=\"a\"", &vec![7; (50 << 20) + 1])]), 413, "PAYLOAD_TOO_LARGE", ""),
     ] {
         let refused = scene.post("k", body).await;
-        assert!(refused.error(status, code).to_string().contains(told), "{told}: {}", refused.json);
+        assert!(refused.error(status, code).to_string().contains(expected), "{expected}: {}", refused.json);
     }
     let stranger = scene.app.stranger();
     let nobody = stranger.send(Method::POST, SEND, |request| {
@@ -156,11 +156,15 @@ async fn a_file_is_announced_uploaded_and_sent_once() {
     let url = |size: &str, kind: &str| {
         format!("/api/v1/channels/upload-url?filename=..%2Fa.png&content_type={kind}&size={size}")
     };
-    let told = scene.client().get(&url(&IMAGE.len().to_string(), "image/png")).await.data().clone();
-    assert_eq!((&told["method"], &told["headers"]), (&json!("PUT"), &json!({ "Content-Type": "image/png" })));
-    assert_eq!(told["expires_at"], json!(scene.app.clock.now() + Duration::from_secs(15 * 60)));
-    let path = told["upload_url"].as_str().unwrap().strip_prefix("http://localhost:9800").unwrap().to_owned();
-    let body = json!({ "text": "", "media": { "upload_id": told["upload_id"] } });
+    let upload = scene.client().get(&url(&IMAGE.len().to_string(), "image/png")).await.data().clone();
+    assert_eq!(
+        (&upload["method"], &upload["headers"]),
+        (&json!("PUT"), &json!({ "Content-Type": "image/png" }))
+    );
+    assert_eq!(upload["expires_at"], json!(scene.app.clock.now() + Duration::from_secs(15 * 60)));
+    let path =
+        upload["upload_url"].as_str().unwrap().strip_prefix("http://localhost:9800").unwrap().to_owned();
+    let body = json!({ "text": "", "media": { "upload_id": upload["upload_id"] } });
     scene.client().post(SEND, &body).await.error(400, "INVALID_PARAMS");
     let put = async || {
         let stranger = scene.app.stranger();
@@ -168,7 +172,7 @@ async fn a_file_is_announced_uploaded_and_sent_once() {
             .send(Method::PUT, &path, |request| request.header("Content-Type", "image/png").body(IMAGE));
         put.await
     };
-    assert_eq!(put().await.data()["upload_id"], told["upload_id"]);
+    assert_eq!(put().await.data()["upload_id"], upload["upload_id"]);
     put().await.error(401, "INVALID_TOKEN");
     let sent: Value = scene.client().post(SEND, &body).await.data().clone();
     assert!(sent["message_id"].is_string());

@@ -7,7 +7,7 @@ use hub_core::{
         TestedFilter,
         sinks::{AiUpdate, WebSocketSettings, WebhookUpdate},
     },
-    delivery::{model_test::test_model, ping::ping},
+    delivery::{model_trial::test_model, ping::ping},
     id::{BotId, ChannelId, SocketId},
     openapi::{Api, Set},
 };

@@ -111,10 +111,10 @@ impl Watcher<'_> {
         let Some(socket) = self.socket else {
             return Ok(QrStatusAnswer::Once(Box::new(ok(first)?)));
         };
-        let seat = self.sockets.take(&qr_id)?;
+        let slot = self.sockets.take(&qr_id)?;
         let (hub, draining) = (self.hub.clone(), self.settings.draining.clone());
         let upgraded = socket.config(websocket::config()).on_upgrade(move |socket| async move {
-            let _seat = seat;
+            let _slot = slot;
             send_statuses(&hub, socket, &qr_id, &poll_secret, first, &draining).await;
         });
         Ok(QrStatusAnswer::Socket(upgraded.boxed()))
@@ -190,13 +190,13 @@ const MAX_SOCKETS: usize = 1_000;
 const MAX_PER_LOGIN: u8 = 3;
 
 /// The slot of one socket; released when dropped.
-struct Seat {
+struct SocketSlot {
     sockets: QrSockets,
     qr_id: String,
 }
 
 impl QrSockets {
-    fn take(&self, qr_id: &str) -> Result<Seat, ApiError> {
+    fn take(&self, qr_id: &str) -> Result<SocketSlot, ApiError> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let full = || ApiError::new(ErrorCode::RateLimited, "too many sockets watch QR logins");
         if open.values().map(|count| usize::from(*count)).sum::<usize>() >= MAX_SOCKETS {
@@ -207,11 +207,11 @@ impl QrSockets {
             return Err(full());
         }
         *count += 1;
-        Ok(Seat { sockets: self.clone(), qr_id: qr_id.to_owned() })
+        Ok(SocketSlot { sockets: self.clone(), qr_id: qr_id.to_owned() })
     }
 }
 
-impl Drop for Seat {
+impl Drop for SocketSlot {
     fn drop(&mut self) {
         let mut open = self.sockets.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = open.get_mut(&self.qr_id) {
@@ -230,13 +230,13 @@ mod tests {
     #[test]
     fn three_sockets_watch_one_login_and_a_thousand_in_all() {
         let sockets = QrSockets::default();
-        let mut seats: Vec<Seat> = (0..3).map(|_| sockets.take("one").ok().unwrap()).collect();
+        let mut slots: Vec<SocketSlot> = (0..3).map(|_| sockets.take("one").ok().unwrap()).collect();
         assert!(sockets.take("one").is_err());
-        seats.pop();
-        seats.push(sockets.take("one").ok().unwrap());
-        seats.extend((3..1_000).map(|n| sockets.take(&n.to_string()).ok().unwrap()));
+        slots.pop();
+        slots.push(sockets.take("one").ok().unwrap());
+        slots.extend((3..1_000).map(|n| sockets.take(&n.to_string()).ok().unwrap()));
         assert!(sockets.take("another").is_err());
-        drop(seats);
+        drop(slots);
         assert!(sockets.0.lock().unwrap().is_empty());
     }
 

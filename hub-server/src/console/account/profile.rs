@@ -60,8 +60,8 @@ fn switches(ask: &Ask) -> Markup {
             h2 #look-heading { (words.look) }
             p.muted { (words.look_help) " " a href=(shortcuts::PATH) { (words.title) } }
             form.fields method="post" {
-                (form.checkbox("keys", words.single_keys, ask.look.has_keys))
-                (form.checkbox("announcements", words.announcements, ask.look.announces))
+                (form.checkbox("keys", words.single_keys, ask.appearance.has_keys))
+                (form.checkbox("announcements", words.announcements, ask.appearance.announces))
                 (form.button(ask.words.frame.apply))
             }
         }

@@ -1,12 +1,12 @@
 //! The AI sink of a channel.
 
 use hub_core::{
-    admin::ai_test::AiTest,
+    admin::ai_trial::AiTest,
     channels::{
         Channel,
         sinks::{AiSettings, AiSource, AiUpdate},
     },
-    delivery::model_test::test_model,
+    delivery::model_trial::test_model,
 };
 use maud::{Markup, html};
 

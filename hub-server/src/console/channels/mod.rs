@@ -19,7 +19,7 @@ pub(super) mod plugins;
 pub(super) mod settings;
 mod verify;
 pub(super) mod webhook;
-mod webhook_test;
+mod webhook_trial;
 pub(super) mod websocket;
 
 /// A page of a channel.

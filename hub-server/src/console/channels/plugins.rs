@@ -40,9 +40,9 @@ async fn show(ask: &Ask) -> Result<Answer, ApiError> {
     let (bot, channel) = (open.bot.id, open.channel.id);
     let request = ask.page_request(&Plugins::installed_list(channel))?;
     let plugins = ask.hub.plugins().installed(&ask.actor, bot, channel, &request).await?;
-    let asked =
+    let is_selected =
         |plugin: &&InstalledPlugin| ask.query("plugin") == Some(plugin.plugin_id.to_string().as_str());
-    if let Some(plugin) = plugins.items.iter().find(asked) {
+    if let Some(plugin) = plugins.items.iter().find(is_selected) {
         let above = open.above(ask, Some(Tab::Plugins));
         return Ok(Answer::page((words.change_named)(&plugin.name), above, change_form(ask, plugin)));
     }

@@ -6,7 +6,7 @@ use hub_core::channels::{
 };
 use maud::{Markup, html};
 
-use super::{Open, Tab, switch, verify, webhook_test};
+use super::{Open, Tab, switch, verify, webhook_trial};
 use crate::{
     console::{
         page::{Answer, Ask, Page, does, handler},
@@ -189,6 +189,6 @@ async fn save(ask: &Ask) -> Result<Answer, ApiError> {
 /// The outcome is on the page itself: nothing of it is stored.
 async fn test(ask: &Ask) -> Result<Answer, ApiError> {
     let open = Open::of(ask).await?;
-    let outcome = webhook_test::run(ask, &open).await?;
+    let outcome = webhook_trial::run(ask, &open).await?;
     Ok(render(ask, &open, Some(&outcome)))
 }

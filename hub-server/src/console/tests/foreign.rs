@@ -162,9 +162,9 @@ async fn the_forms_of_sign_in_and_of_consent_are_refused_alike() {
         ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"),
         ("code_challenge_method", "S256"),
     ];
-    let asked = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
-    let asked = ann.get(&format!("/api/auth/oauth/authorize?{asked}")).await;
-    let consent = asked.data()["consent"].as_str().unwrap();
+    let parameters = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+    let authorization = ann.get(&format!("/api/auth/oauth/authorize?{parameters}")).await;
+    let consent = authorization.data()["consent"].as_str().unwrap();
     let allow: Vec<_> = query.into_iter().chain([("consent", consent), ("decision", "allow")]).collect();
     let sign_in = [("do", "sign_in"), ("username", "bob-7f3a"), ("password", MARK)];
     let register = [("do", "register"), ("username", "bob-7f3a"), ("password", MARK), ("ticket", "")];

@@ -27,7 +27,7 @@ use hub_core::{
     bots::MessageFilter,
     id::{BotId, ChannelId, MessageId, TraceId, UserId},
     page::{MAX_SCANNED, PageRequest, encode},
-    store::{Piece, Store, StoreConfig},
+    store::{DeletedBatch, Store, StoreConfig},
     time::{Clock, Stopwatch, Timestamp},
     traces::{TraceQuery, TraceSearch},
 };
@@ -198,7 +198,7 @@ async fn measure(path: &Path, start: Timestamp, rows: u32, samples: NonZeroUsize
                 })
             })
             .await?;
-        if deleted.iter().any(|piece| *piece != Piece::default()) {
+        if deleted.iter().any(|piece| *piece != DeletedBatch::default()) {
             return Err("nothing is old, and something was deleted".into());
         }
         Ok(())

@@ -4,7 +4,7 @@ use super::{FREE, NETWORK, Node, Tables};
 use crate::{
     id::{BotId, DeliveryId, MessageId, NodeId, UserId},
     store::{
-        due::{Followed, Noted, Reading, Step},
+        due::{Followed, Reading, Step, StoredClock},
         leases::{Lease, NodeEntry, Share, WorkRow},
     },
     time::Timestamp,
@@ -76,7 +76,7 @@ impl Tables {
     }
 
     pub fn follow_clock(&mut self, before: Option<Followed>, reading: Reading) -> (Followed, Option<Step>) {
-        let noted = self.clock.unwrap_or(Noted { seen_at: reading.wall, moved_ms: 0 });
+        let noted = self.clock.unwrap_or(StoredClock { seen_at: reading.wall, moved_ms: 0 });
         let (followed, step) = noted.follow(before, reading);
         self.clock = Some(followed.into());
         if let Some(step) = step {

@@ -100,12 +100,13 @@ impl<'d, 'a> Dialogue<'d, 'a> {
                 let left_out = completion.left_out.iter().map(|part| (*part).to_owned()).collect::<Vec<_>>();
                 detail.left_out = Some(left_out).filter(|parts| !parts.is_empty());
                 detail.answer = Some(redactor.body(completion.text.as_bytes()));
-                let asked = completion.tool_calls.iter().map(|call| redactor.text(&call.name));
-                detail.tool_calls = Some(asked.collect());
+                let names = completion.tool_calls.iter().map(|call| redactor.text(&call.name));
+                detail.tool_calls = Some(names.collect());
                 TraceStatus::Ok
             }
             Err(fault) => {
-                let told = self.setup.told(fault).map(|told| redactor.body(told.as_bytes()));
+                let told =
+                    self.setup.endpoint_message(fault).map(|message| redactor.body(message.as_bytes()));
                 let (class, message) = (fault.class.as_str(), redactor.text(&fault.message));
                 detail.error =
                     Some(StepError { class: Some(class.to_owned()), told, ..StepError::new(message) });

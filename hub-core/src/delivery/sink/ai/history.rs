@@ -25,7 +25,7 @@ pub(super) fn messages(system_prompt: &str, job: &Job, said: &[SaidRow], images:
         messages.push((role, text));
     }
     messages.reverse();
-    messages.push((Role::User, asked(job, is_group)));
+    messages.push((Role::User, question(job, is_group)));
     let mut prompt: Vec<Message> = Vec::with_capacity(messages.len() + 1);
     if !system_prompt.trim().is_empty() {
         prompt.push(Message::text(Role::System, system_prompt));
@@ -52,7 +52,7 @@ fn spoken(row: &SaidRow, is_group: bool) -> (Role, String) {
 }
 
 /// The message to answer, with what it quotes.
-fn asked(job: &Job, is_group: bool) -> String {
+fn question(job: &Job, is_group: bool) -> String {
     let content = &job.content;
     let text = shown(job.text(), content.kind);
     let text = with_name(&text[..text.floor_char_boundary(MAX_MESSAGE)], &content.user_name, is_group);

@@ -203,17 +203,20 @@ impl Attempt<'_> {
 
     /// Returns the outcome of the delivery after a fault.
     fn judge(&self, setup: &Setup, fault: &AiFault) -> Outcome {
-        let told = setup.told(fault).map_or_else(String::new, |told| format!(": {told}"));
-        let summary = self.redactor().text(&format!("{}: {}{told}", fault.class.as_str(), fault.message));
-        let asked = match fault.class {
+        let endpoint_message = setup
+            .endpoint_message(fault)
+            .map_or_else(String::new, |endpoint_message| format!(": {endpoint_message}"));
+        let summary =
+            self.redactor().text(&format!("{}: {}{endpoint_message}", fault.class.as_str(), fault.message));
+        let delay = match fault.class {
             AiFaultClass::Status(429 | 503) if !fault.permanent => {
                 retry_after(&fault.headers, self.ctx.store.now())
             }
             _ => None,
         };
-        match asked {
+        match delay {
             Some(_) => {
-                let verdict = Verdict::Retry { after: asked };
+                let verdict = Verdict::Retry { after: delay };
                 Outcome::Answer { verdict, summary }
             }
             None => Outcome::Failure { summary, permanent: fault.permanent },

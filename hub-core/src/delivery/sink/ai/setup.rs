@@ -30,8 +30,8 @@ pub(in crate::delivery) enum Refusal {
 }
 
 impl Refusal {
-    fn permanent(told: impl Into<Cow<'static, str>>) -> Self {
-        Self::Permanent(told.into())
+    fn permanent(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::Permanent(message.into())
     }
 }
 
@@ -101,7 +101,7 @@ impl Setup {
 
     /// Returns the message of the endpoint about a fault, if the channel's owner may read it. A message of the
     /// administrator's provider is about the administrator's account.
-    pub fn told<'f>(&self, fault: &'f AiFault) -> Option<&'f str> {
-        fault.told.as_deref().filter(|_| self.source == "custom")
+    pub fn endpoint_message<'f>(&self, fault: &'f AiFault) -> Option<&'f str> {
+        fault.endpoint_message.as_deref().filter(|_| self.source == "custom")
     }
 }

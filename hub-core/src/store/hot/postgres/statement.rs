@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use sqlx::{AssertSqlSafe, PgConnection, postgres::PgArguments};
 
-use super::Round;
+use super::StatementRound;
 use crate::{
     error::Result,
     id::{BotId, ChannelId, DeliveryId, MessageId, OutboxId},
@@ -19,7 +19,7 @@ use crate::{
         rows::{Arrays, row},
         sending::{
             self, Settled,
-            at_once::{self, Candidate, PERMIT, Permit, Permits},
+            immediate_send::{self, Candidate, PERMIT, Permit, Permits},
         },
         traces::{self, TraceUpdate, insert_traces, update_traces},
     },
@@ -76,9 +76,9 @@ pub(super) async fn run(
     conn: &mut PgConnection,
     batches: &[&Accept],
     inserted: &HashSet<MessageId>,
-    round: &Round<'_>,
+    round: &StatementRound<'_>,
 ) -> Result<Option<Stored>> {
-    let Round { finished, sends: outcomes_of_sends, .. } = round;
+    let StatementRound { finished, sends: outcomes_of_sends, .. } = round;
     // As if each channel began at 1: the statement adds what it knows.
     let mut places = Seqs::new();
     let mut values = Arrays::default();
@@ -247,7 +247,7 @@ fn replies(values: &mut Arrays, finished: &[&Finished], batches: &[&Accept]) -> 
         .flat_map(|batch| &batch.messages)
         .map(|message| (message.row.bot_id, message.row.from_user_id.as_str()))
         .collect();
-    let mut candidates = at_once::candidates(finished, &messages);
+    let mut candidates = immediate_send::candidates(finished, &messages);
     candidates.retain(|Candidate { reply, .. }| !writing.contains(&(reply.bot_id, reply.peer.as_str())));
     let candidates = among(&values.push_rows(&candidates), "message", "id FROM sent");
     let items = values.push_rows(&outbox::part_rows(&messages, &HashSet::new()));
@@ -256,7 +256,7 @@ fn replies(values: &mut Arrays, finished: &[&Finished], batches: &[&Accept]) -> 
     let mut parts = vec![
         format!("answered AS (SELECT x.message FROM {answered})"),
         format!("sent AS ({insert} RETURNING id)"),
-        format!("permitted AS ({} {PERMIT}, x.message, x.delivery)", at_once::count_send(&candidates)),
+        format!("permitted AS ({} {PERMIT}, x.message, x.delivery)", immediate_send::count_send(&candidates)),
         format!("parts AS ({})", outbox::insert_parts(&items, begun)),
     ];
     if messages.iter().any(|message| message.has_files()) {

@@ -14,7 +14,7 @@ use crate::{
         app_events,
         fan_out::{self, Consequences},
         fault::classify_direct,
-        inbox::{self, Accept, Accepted, Current, Judged, Seqs},
+        inbox::{self, Accept, Accepted, CheckedBatches, Current, Seqs},
         media,
         rows::values,
         traces::NewTrace,
@@ -61,7 +61,7 @@ impl Direct {
         &self,
         batches: &'b [Arc<Accept>],
         caller: &Weak<()>,
-    ) -> Result<Judged<'b>> {
+    ) -> Result<CheckedBatches<'b>> {
         failpoint!("commit.accepts", called by caller);
         failpoint!("accept.leases", called by caller);
         let mut current = Current::new();
@@ -70,7 +70,7 @@ impl Direct {
             let row = lease.query_row([bot.text().as_str()], |row| Ok((row.get(0)?, row.get(1)?)));
             current.extend(row.optional().map_err(classify_direct)?.map(|row| (bot, row)));
         }
-        Ok(Judged::new(batches, &current))
+        Ok(CheckedBatches::new(batches, &current))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
         outbox::{self, NewOutbound},
         sending::{
             Permit,
-            at_once::{self, PERMIT, Permits},
+            immediate_send::{self, PERMIT, Permits},
         },
         traces::{self, TraceUpdate, merge},
     },
@@ -71,7 +71,7 @@ impl Direct {
         let new: Vec<&NewOutbound> =
             replies.into_iter().zip(new).filter(|(_, is_new)| *is_new).map(|(reply, _)| reply).collect();
         let (mut permits, mut begun) = (Permits::new(), HashSet::new());
-        for candidate in at_once::candidates(finished, &new) {
+        for candidate in immediate_send::candidates(finished, &new) {
             failpoint!("finish.window", called by caller);
             let (delivery, message) = (candidate.delivery, candidate.reply.message_id);
             for permit in self.returned(count_send, &[candidate], read_permit)? {
@@ -104,5 +104,5 @@ fn insert_parts(rows: &str) -> String {
 }
 
 fn count_send(rows: &str) -> String {
-    format!("{} {PERMIT}", at_once::count_send(rows))
+    format!("{} {PERMIT}", immediate_send::count_send(rows))
 }

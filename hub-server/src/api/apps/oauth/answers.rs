@@ -39,13 +39,13 @@ pub struct AbilityView {
 view! {
     /// An authorization request, as shown to the owner of the bot.
     #[derive(Debug, Api)]
-    pub struct AuthorizationView from asked: Authorization {
+    pub struct AuthorizationView from authorization: Authorization {
         /// The app.
         pub app: App,
         /// Target of the redirect.
         pub redirect_uri: String,
         /// Requested scopes.
-        pub abilities: Vec<AbilityView> = abilities(asked.scopes),
+        pub abilities: Vec<AbilityView> = abilities(authorization.scopes),
         /// Returned unchanged.
         pub state: Option<String>,
         /// The bot in the request.
@@ -110,8 +110,8 @@ pub(crate) enum ConsentAnswer {
 
 impl ConsentAnswer {
     /// The page of an authorization request.
-    pub(super) fn page(asked: &Authorization, texts: &Texts) -> Self {
-        let (html, policy) = (page::consent(asked, texts), page::policy(Some(asked)));
+    pub(super) fn page(authorization: &Authorization, texts: &Texts) -> Self {
+        let (html, policy) = (page::consent(authorization, texts), page::policy(Some(authorization)));
         Self::Page { status: StatusCode::OK, html, policy }
     }
 

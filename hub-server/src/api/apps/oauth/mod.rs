@@ -75,7 +75,7 @@ impl AppOauthApi {
         code_challenge_method: Query<Option<Word>>,
     ) -> Result<ConsentAnswer, ApiError> {
         let text = |text: Option<Word>| text.map(String::from);
-        let asked = AuthorizationRequest {
+        let requested = AuthorizationRequest {
             client_id: client_id.0.into(),
             redirect_uri: text(redirect_uri.0),
             response_type: text(response_type.0),
@@ -85,7 +85,7 @@ impl AppOauthApi {
             code_challenge: text(code_challenge.0),
             code_challenge_method: text(code_challenge_method.0),
         };
-        consent(hub.0, &person.0, request, asked).await
+        consent(hub.0, &person.0, request, requested).await
     }
 
     /// Grants or denies the authorization of an app
@@ -142,7 +142,7 @@ impl AppOauthApi {
         /// SHA-256 of the verifier in base64url.
         code_challenge: Query<Option<Word>>,
     ) -> Result<ConsentAnswer, ApiError> {
-        let asked = AuthorizationRequest {
+        let requested = AuthorizationRequest {
             client_id: id.0.to_string(),
             state: state.0.map(String::from),
             bot_id: bot_id.0.map(String::from),
@@ -150,7 +150,7 @@ impl AppOauthApi {
             code_challenge_method: Some("S256".to_owned()),
             ..AuthorizationRequest::default()
         };
-        consent(hub.0, &person.0, request, asked).await
+        consent(hub.0, &person.0, request, requested).await
     }
 
     /// Exchanges a code for a token of an app, under the path of the app
@@ -197,11 +197,11 @@ async fn consent(
     hub: &Hub,
     actor: &Actor,
     request: &Request,
-    asked: AuthorizationRequest,
+    requested: AuthorizationRequest,
 ) -> Result<ConsentAnswer, ApiError> {
     let page = wants_a_page(request.headers());
     let texts = texts::choose(Appearance::of(request.headers()));
-    match hub.apps().authorization(actor, &asked).await {
+    match hub.apps().authorization(actor, &requested).await {
         Ok(authorization) if page => Ok(ConsentAnswer::page(&authorization, texts)),
         Ok(authorization) => Ok(ConsentAnswer::Told(Box::new(ok(authorization.into())?))),
         Err(error) if page && error.code() != ErrorCode::Internal => {

@@ -9,10 +9,10 @@ use super::texts::Texts;
 
 /// The content security policy of the page. Browsers also apply it to the redirect after the form, so it contains the
 /// origin of the app.
-pub(super) fn policy(asked: Option<&Authorization>) -> String {
-    let origin = asked.and_then(|asked| Url::parse(&asked.redirect_uri).ok());
+pub(super) fn policy(authorization: Option<&Authorization>) -> String {
+    let origin = authorization.and_then(|authorization| Url::parse(&authorization.redirect_uri).ok());
     let origin = origin.map(|url| format!(" {}", url.origin().ascii_serialization())).unwrap_or_default();
-    let form = if asked.is_some() { format!("'self'{origin}") } else { "'none'".to_owned() };
+    let form = if authorization.is_some() { format!("'self'{origin}") } else { "'none'".to_owned() };
     format!(
         "default-src 'none'; style-src 'self'; base-uri 'none'; form-action {form}; frame-ancestors 'none'"
     )
@@ -33,21 +33,21 @@ fn frame(lang: &str, title: &str, inside: &Markup) -> Markup {
     }
 }
 
-pub(super) fn consent(asked: &Authorization, texts: &Texts) -> Markup {
-    let app = &asked.app;
-    let place = Url::parse(&asked.redirect_uri).map(|url| url.origin().ascii_serialization());
+pub(super) fn consent(authorization: &Authorization, texts: &Texts) -> Markup {
+    let app = &authorization.app;
+    let place = Url::parse(&authorization.redirect_uri).map(|url| url.origin().ascii_serialization());
     let fields = [
         ("client_id", Some(app.id.to_string())),
-        ("redirect_uri", Some(asked.redirect_uri.clone())),
+        ("redirect_uri", Some(authorization.redirect_uri.clone())),
         ("response_type", Some("code".to_owned())),
-        ("scope", Some(asked.scopes.to_string())),
-        ("state", asked.state.clone()),
-        ("bot_id", asked.bot.as_ref().map(|bot| bot.id.to_string())),
-        ("code_challenge", Some(asked.code_challenge.clone())),
+        ("scope", Some(authorization.scopes.to_string())),
+        ("state", authorization.state.clone()),
+        ("bot_id", authorization.bot.as_ref().map(|bot| bot.id.to_string())),
+        ("code_challenge", Some(authorization.code_challenge.clone())),
         ("code_challenge_method", Some("S256".to_owned())),
-        ("consent", Some(asked.consent.clone())),
+        ("consent", Some(authorization.consent.clone())),
     ];
-    let nothing_to_choose = asked.bot.is_none() && asked.bots.is_empty();
+    let nothing_to_choose = authorization.bot.is_none() && authorization.bots.is_empty();
     let inside = html! {
         h2 { (texts.question.0) (app.name) (texts.question.1) }
         @if !app.description.is_empty() { p { (app.description) } }
@@ -59,21 +59,21 @@ pub(super) fn consent(asked: &Authorization, texts: &Texts) -> Markup {
             @for (name, value) in fields {
                 @if let Some(value) = value { input type="hidden" name=(name) value=(value); }
             }
-            @match &asked.bot {
+            @match &authorization.bot {
                 Some(bot) => p { (texts.bot) ": " strong { (bot.name) } " " span.note { (bot.id) } },
                 None if nothing_to_choose => {},
                 None => {
                     label for="bot" { (texts.bot) }
                     select #bot name="bot_id" required {
-                        @for bot in &asked.bots { option value=(bot.id) { (bot.name) } }
+                        @for bot in &authorization.bots { option value=(bot.id) { (bot.name) } }
                     }
                 },
             }
-            @if asked.scopes.iter().next().is_none() {
+            @if authorization.scopes.iter().next().is_none() {
                 p { (texts.no_ability) }
             } @else {
                 p { (texts.abilities) }
-                ul { @for scope in asked.scopes.iter() { li { ((texts.ability)(scope)) } } }
+                ul { @for scope in authorization.scopes.iter() { li { ((texts.ability)(scope)) } } }
             }
             @if let Ok(place) = place {
                 p.note { (texts.leads_to.0) strong { (place) } (texts.leads_to.1) }

@@ -97,8 +97,8 @@ impl Scene<'_> {
     /// The code of a right question that Eve allows.
     async fn code(&self) -> String {
         let question = self.question();
-        let asked = self.ask(&question).await;
-        let decided = self.decide(&question, text(asked.data(), "consent"), "allow").await;
+        let authorization = self.ask(&question).await;
+        let decided = self.decide(&question, text(authorization.data(), "consent"), "allow").await;
         parameter(text(decided.data(), "redirect_to"), "code").unwrap()
     }
 
@@ -139,14 +139,20 @@ async fn an_app_gets_onto_a_bot_by_its_owners_decision() {
     let fixture = Fixture::new().await;
     let scene = fixture.scene().await;
     let question = scene.question();
-    let asked = scene.ask(&question).await;
-    let asked = asked.data();
-    assert_eq!((text(&asked["app"], "name"), text(&asked["bot"], "id")), ("Weather <i>", &*BOT.to_string()));
-    assert_eq!(text(&asked["abilities"][0], "words"), "read the messages that people write to this bot");
+    let authorization = scene.ask(&question).await;
+    let authorization = authorization.data();
+    assert_eq!(
+        (text(&authorization["app"], "name"), text(&authorization["bot"], "id")),
+        ("Weather <i>", &*BOT.to_string())
+    );
+    assert_eq!(
+        text(&authorization["abilities"][0], "words"),
+        "read the messages that people write to this bot"
+    );
     // Looking installs nothing.
     let installed = || scene.eve.get("/api/bots/bot_00000000000000000000000001/apps");
     assert_eq!(installed().await.data()["items"], json!([]));
-    let decided = scene.decide(&question, text(asked, "consent"), "allow").await;
+    let decided = scene.decide(&question, text(authorization, "consent"), "allow").await;
     let to = text(decided.data(), "redirect_to");
     assert!(to.starts_with("https://app.example/cb?keep=1&code=hubo_"), "{to}");
     assert_eq!(parameter(to, "state").unwrap(), "s t&a=te");
@@ -272,10 +278,10 @@ async fn a_bot_is_chosen_when_the_app_names_none() {
     let scene = fixture.scene().await;
     let mut question = scene.question();
     question["bot_id"] = "".into();
-    let asked = scene.ask(&question).await;
-    let bots = asked.data()["bots"].as_array().unwrap();
+    let authorization = scene.ask(&question).await;
+    let bots = authorization.data()["bots"].as_array().unwrap();
     assert_eq!((bots.len(), text(&bots[0], "id")), (1, &*BOT.to_string()));
-    let consent = text(asked.data(), "consent").to_owned();
+    let consent = text(authorization.data(), "consent").to_owned();
     let none = scene.decide(&question, &consent, "allow").await;
     assert_eq!(none.error(400, "INVALID_PARAMS")["details"][0]["field"], "bot_id");
     question["bot_id"] = BOBS_BOT.to_string().into();
@@ -331,8 +337,8 @@ async fn an_unlisted_app_does_not_exist_for_people_without_a_bot() {
     let path = format!("/api/auth/oauth/authorize?{}", query(&question));
     assert_eq!(fay.get(&path).await.error(404, "NOT_FOUND")["message"], "app not found");
     let own = format!("/api/apps/{}/oauth/authorize", scene.client_id);
-    let asked = query(&json!({ "state": "s", "code_challenge": challenge(VERIFIER) }));
-    fay.get(&format!("{own}?{asked}")).await.error(404, "NOT_FOUND");
+    let parameters = query(&json!({ "state": "s", "code_challenge": challenge(VERIFIER) }));
+    fay.get(&format!("{own}?{parameters}")).await.error(404, "NOT_FOUND");
     scene.ask(&question).await.data();
     scene.bob.get(&path).await.data();
 }
@@ -380,8 +386,8 @@ async fn only_who_has_seen_the_question_answers_it() {
     let fixture = Fixture::new().await;
     let scene = fixture.scene().await;
     let question = scene.question();
-    let asked = scene.ask(&question).await;
-    let consent = text(asked.data(), "consent").to_owned();
+    let authorization = scene.ask(&question).await;
+    let consent = text(authorization.data(), "consent").to_owned();
     scene.decide(&question, "", "allow").await.error(403, "FORBIDDEN");
     // More than was shown, another address, another state.
     for (field, value) in [
@@ -525,14 +531,14 @@ async fn published_apps_find_both_under_their_own_paths() {
     let fixture = Fixture::new().await;
     let scene = fixture.scene().await;
     let path = format!("/api/apps/{}/oauth", scene.client_id);
-    let asked =
+    let parameters =
         query(&json!({ "bot_id": BOT.to_string(), "state": "s", "code_challenge": challenge(VERIFIER) }));
-    let asked = scene.eve.get(&format!("{path}/authorize?{asked}")).await;
-    assert_eq!(text(asked.data(), "redirect_uri"), CALLBACK);
+    let authorization = scene.eve.get(&format!("{path}/authorize?{parameters}")).await;
+    assert_eq!(text(authorization.data(), "redirect_uri"), CALLBACK);
     let mut decision = scene.question();
     decision["state"] = "s".into();
     decision["scope"] = "message:read message:write bot:read".into();
-    let decided = scene.decide(&decision, text(asked.data(), "consent"), "allow").await;
+    let decided = scene.decide(&decision, text(authorization.data(), "consent"), "allow").await;
     let code = parameter(text(decided.data(), "redirect_to"), "code").unwrap();
     let exchange = format!("{path}/exchange");
     let server = fixture.app.stranger();

@@ -73,8 +73,8 @@ const CHINESE: Texts = Texts {
 };
 
 /// The texts in the language of a browser's pages.
-pub(super) fn choose(look: Appearance) -> &'static Texts {
-    if look.is_chinese() { &CHINESE } else { &ENGLISH }
+pub(super) fn choose(appearance: Appearance) -> &'static Texts {
+    if appearance.is_chinese() { &CHINESE } else { &ENGLISH }
 }
 
 #[cfg(test)]

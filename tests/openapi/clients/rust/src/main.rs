@@ -1,4 +1,4 @@
-//! The story of clients.rs, told by the client that progenitor made: `hub-client-story HUB SIMULATOR`.
+//! The story of clients/mod.rs, told by the client that progenitor made: `hub-client-story HUB SIMULATOR`.
 
 use std::{collections::BTreeSet, env::args, error::Error, fmt::Debug, time::Duration};
 
