@@ -92,8 +92,8 @@ async fn a_channel_is_created_switched_renamed_and_deleted() {
     }
     assert!(refused.contains("value=\"No!\""), "{refused}");
 
-    let page = text(&ann.get(&format!("{settings}?ask=delete")).await);
-    assert!(page.contains("Delete channel 订单"), "{page}");
+    let question = text(&ann.get(&format!("{settings}?ask=delete")).await);
+    assert!(question.contains("Delete channel 订单"), "{question}");
     let reply = submit(&ann, &settings, &[("do", "delete")]).await;
     assert!(reply.header("location").unwrap().ends_with("?done=deleteChannel"));
     assert_eq!(ann.get(&page).await.response.status(), 404);

@@ -17,7 +17,9 @@ use crate::{
     console::{
         page::{Answer, Ask, Page, does, handler},
         parts::{
-            badge, code,
+            badge,
+            cause::cause,
+            code,
             form::{Field, Form},
             qr,
             time::time,
@@ -88,7 +90,7 @@ fn state(ask: &Ask, id: BindId, step: &BindStep) -> Result<Markup, ApiError> {
         section data-region="bind" data-poll=[waits_for_message.then_some("2000")] aria-labelledby="state" {
             h2 #state { ((words.state)(step.status)) }
             p role="status" { ((words.sentence)(step.status)) }
-            @if let Some(reason) = &step.reason { p lang="en" { (reason) } }
+            @if let Some(reason) = &step.reason { p { (cause(ask.words, reason)) } }
             @match step.status {
                 BindStatus::Waiting => {
                     @if let Some(text) = &step.qr_text { (scan(ask, step, text.expose())?) }

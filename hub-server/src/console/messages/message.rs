@@ -112,7 +112,7 @@ fn file(ask: &Ask, file: &MediaView) -> Markup {
             (badge::badge(tone, (words.file_states)(file.status))) " " (kind) " "
             @if let Some(url) = url { a href=(url) { bdi { ((words.open_file)(name)) } } } @else { bdi { (name) } }
             @if let Some(bytes) = file.size { " " data value=(bytes) { (time::size(bytes)) } }
-            @if let Some(error) = &file.error { " " span lang="en" { (error) } }
+            @if let Some(error) = &file.error { " " (cause(ask.words, error)) }
         }
         @if let Some(url) = url.filter(|_| file.kind == MessageKind::Image) {
             img.picture src=(url) alt=(name) loading="lazy";

@@ -15,6 +15,7 @@ use crate::{
     console::{
         page::{Answer, Ask},
         parts::{
+            cause::cause,
             code,
             form::{Field, Form},
             list,
@@ -135,7 +136,7 @@ pub(in crate::console) fn refused(ask: &Ask, replay: &BulkReplay) -> Markup {
     let words = &ask.words.replays;
     let rows = html! {
         @for refused in &replay.refused {
-            tr { td { (code::id(refused.trace_id)) } td lang="en" { (refused.reason) } }
+            tr { td { (code::id(refused.trace_id)) } td { (cause(ask.words, &refused.reason)) } }
         }
     };
     html! {

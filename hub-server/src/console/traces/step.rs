@@ -80,7 +80,7 @@ fn failure(ask: &Ask, error: &StepError) -> Markup {
     html! {
         div.refused {
             p { strong { (ask.words.traces.error) ": " } @if let Some(class) = error.class.as_ref().or(error.kind.as_ref()) { code { (class) } } }
-            p lang="en" { bdi { (error.message) } }
+            p { (cause(ask.words, &error.message)) }
             @if let Some((line, column)) = place { p { code data-computed { (line) ":" (column) } } }
             @if let Some(stack) = error.stack.as_ref().or(error.told.as_ref()).filter(|text| !text.is_empty()) { pre tabindex="0" { code { (stack) } } }
         }
