@@ -69,12 +69,11 @@ impl ResponseReply {
 
 /// The text of a body that may be JSON, without white space around it.
 pub(super) fn json_text<'b>(headers: &HeaderMap, body: &'b [u8]) -> Result<Cow<'b, str>, String> {
-    let text = body_text::decode_strictly(headers, body).ok_or_else(|| {
-        match body_text::media_type(headers).to_string() {
+    let text =
+        body_text::decode_strictly(headers, body).ok_or_else(|| match body_text::media_type(headers) {
             none if none.is_empty() => Cause::NotTextUntyped.to_string(),
             media_type => Cause::NotText { media_type }.to_string(),
-        }
-    })?;
+        })?;
     let is_space = |c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '\0');
     Ok(match text {
         Cow::Borrowed(text) => Cow::Borrowed(text.trim_matches(is_space)),

@@ -22,7 +22,7 @@ macro_rules! causes {
         pub enum Cause {
             $(
                 #[doc = $sentence]
-                $name $({ $(#[allow(missing_docs, reason = "the sentence has it")] $field: $type),+ })?,
+                $name $({ $(#[doc = concat!("The `", stringify!($field), "` of the sentence.")] $field: $type),+ })?,
             )*
             /// A text of a network, a receiver, a plugin or an earlier version.
             Other {
@@ -44,10 +44,9 @@ macro_rules! causes {
             fn find(text: &str, depth: usize) -> Option<Self> {
                 $(
                     let found = values($sentence, text).and_then(|values| {
-                        #[allow(unused_mut, unused_variables, reason = "some have no values")]
                         let mut values = values.into_iter();
                         $($(let $field = <$type as Value>::read(values.next()?, depth)?;)+)?
-                        Some(Self::$name $({ $($field),+ })?)
+                        values.next().is_none().then_some(Self::$name $({ $($field),+ })?)
                     });
                     if found.is_some() {
                         return found;

@@ -14,6 +14,9 @@ use crate::{
     store::views::{Owned, Tx},
 };
 
+/// The result of a command, and who waits for it.
+type Done = (Reply<Box<dyn Any + Send>>, Box<dyn Any + Send>);
+
 /// Writes commands. `false`, and nothing was written, when another process has committed to the log meanwhile, for which
 /// is looked unless this one `owns_log`. `Err` means the connection must not be used again; every caller has its result.
 pub(super) async fn commit(tx: &mut Tx, jobs: &mut Vec<Command>, owns_log: bool) -> Result<bool> {
@@ -74,11 +77,7 @@ async fn end(tx: &mut Tx) -> Result<()> {
 }
 
 /// Runs commands in their order; `done` gets the results that wait for the commit.
-async fn run_all(
-    tx: &mut Tx,
-    jobs: &mut Vec<Command>,
-    done: &mut Vec<(Reply<Box<dyn Any + Send>>, Box<dyn Any + Send>)>,
-) -> Result<()> {
+async fn run_all(tx: &mut Tx, jobs: &mut Vec<Command>, done: &mut Vec<Done>) -> Result<()> {
     for command in jobs.drain(..) {
         let Command::Run(job, reply) = command else { unreachable!("of the hot path") };
         failpoint!("commit.command");

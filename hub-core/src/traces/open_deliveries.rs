@@ -14,8 +14,6 @@ use crate::{
     time::Timestamp,
 };
 
-/// The outcome of a delivery whose place a replay took.
-
 /// Replays that can be created, and those that cannot with the reasons.
 #[derive(Debug, Default)]
 pub(super) struct Admitted {

@@ -28,8 +28,6 @@ use crate::{
     wake::Hint,
 };
 
-/// The outcome of a delivery that its owner cancelled.
-
 /// Receiver of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub enum ReplayTo<'a> {

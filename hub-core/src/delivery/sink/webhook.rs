@@ -143,7 +143,7 @@ fn summary(answer: &Receipt, redactor: &Redactor) -> String {
     let location = answer.headers.get(header::LOCATION).filter(|_| answer.status.is_redirection());
     match location {
         None => Cause::Status { status },
-        Some(location) => Cause::Redirected { status, location: redactor.header(location).to_string() },
+        Some(location) => Cause::Redirected { status, location: redactor.header(location) },
     }
     .to_string()
 }

@@ -114,18 +114,17 @@ pub(super) async fn run(
     }
     let (mut bases, mut stored) = (BTreeMap::<ChannelId, i64>::new(), Stored::default());
     for (id, number, token) in found {
-        if let Ok(channel) = id.parse() {
-            bases.insert(channel, number);
-        } else if let Ok(item) = id.parse() {
-            stored.items.push(item);
-        } else if let Ok(delivery) = id.parse() {
-            let window_opened_at = Timestamp::from_millis(number);
-            match token {
-                Some(token) => drop(
-                    stored.permits.insert(delivery, Permit { context_token: token.into(), window_opened_at }),
-                ),
+        match (id.parse(), id.parse(), id.parse()) {
+            (Ok(channel), ..) => drop(bases.insert(channel, number)),
+            (_, Ok(item), _) => stored.items.push(item),
+            (.., Ok(delivery)) => match token {
+                Some(token) => {
+                    let window_opened_at = Timestamp::from_millis(number);
+                    stored.permits.insert(delivery, Permit { context_token: token.into(), window_opened_at });
+                }
                 None => drop(stored.finished.insert(delivery)),
-            }
+            },
+            _ => {}
         }
     }
     stored.seqs =
