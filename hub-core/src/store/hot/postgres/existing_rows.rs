@@ -22,7 +22,7 @@ pub(super) struct ExistingRows {
 }
 
 impl ExistingRows {
-    /// Asks the database.
+    /// Reads the leases of the bots, and which of the messages are stored already.
     pub(super) async fn ask(conn: &mut PgConnection, batches: &[Arc<Accept>]) -> Result<Self> {
         let mut conn = Conn::Postgres(conn);
         let bots = json(&batches.iter().map(|batch| batch.bot_id).collect::<Vec<_>>());

@@ -64,9 +64,9 @@ row!(Answered, |row| {
 pub(super) struct Stored {
     pub(super) seqs: Seqs,
     pub(super) permits: Permits,
-    /// Outcomes.
+    /// Deliveries whose outcomes were stored.
     pub(super) finished: HashSet<DeliveryId>,
-    /// Outcomes of sends.
+    /// Outbox items whose outcomes were stored.
     pub(super) items: Vec<OutboxId>,
 }
 
