@@ -125,17 +125,17 @@ pub(super) fn detail(ask: &Ask, step: &Step) -> Markup {
     let status = detail.status.map(|status| status.to_string());
     let replay_of = detail.replay_of.map(|id| id.to_string());
     let reason = detail.error.as_ref().map(|error| &error.message).or(detail.reason.as_ref());
-    let known = match (&detail.error, step.name) {
-        (Some(_), _) => Vec::new(),
-        (_, StepName::Received) => vec![replay_of.as_ref().or(detail.msg_type.as_ref())],
-        (_, StepName::Request) => vec![detail.method.as_ref(), detail.url.as_ref()],
-        (_, StepName::Response) => vec![status.as_ref(), detail.body.as_ref()],
-        (_, StepName::Reply) => vec![detail.state.as_ref(), detail.to.as_ref()],
-        (_, StepName::PluginOnRequest | StepName::PluginOnResponse) => {
+    let known = match step.name {
+        _ if detail.error.is_some() => Vec::new(),
+        StepName::Received => vec![replay_of.as_ref().or(detail.msg_type.as_ref())],
+        StepName::Request => vec![detail.method.as_ref(), detail.url.as_ref()],
+        StepName::Response => vec![status.as_ref(), detail.body.as_ref()],
+        StepName::Reply => vec![detail.state.as_ref(), detail.to.as_ref()],
+        StepName::PluginOnRequest | StepName::PluginOnResponse => {
             vec![detail.plugin.as_ref(), detail.version.as_ref()]
         }
-        (_, StepName::Ai) => vec![detail.answer.as_ref().filter(|_| reason.is_none())],
-        (_, StepName::Filter | StepName::Websocket | StepName::Ilink) => Vec::new(),
+        StepName::Ai if reason.is_none() => vec![detail.answer.as_ref()],
+        StepName::Ai | StepName::Filter | StepName::Websocket | StepName::Ilink => Vec::new(),
     };
     let reason = reason.filter(|_| shows_reason(step));
     let known: Vec<&str> = known.into_iter().flatten().map(String::as_str).collect();
