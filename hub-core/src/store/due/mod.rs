@@ -80,7 +80,9 @@ impl Step {
 
     /// Interval in which a step back was not discovered yet; empty after a step forward.
     fn undiscovered(self) -> (Timestamp, Timestamp) {
-        if self.by() < 0 { (self.now - self.within, self.now) } else { (Timestamp::MAX, Timestamp::MIN) }
+        // A row of the same moment as the last reading may have an earlier millisecond.
+        let first = self.now - self.within - Duration::from_millis(1);
+        if self.by() < 0 { (first, self.now) } else { (Timestamp::MAX, Timestamp::MIN) }
     }
 
     /// Bounds of the due times that move.

@@ -373,11 +373,11 @@ async fn a_poll_waits_for_the_first_message_and_its_cursor_acknowledges() {
     tokio::pin!(waiting);
     let begun = stage.hub.clock().now();
     // Polled between the steps: the wait begins once the store was read, which takes as long as it takes.
-    let poll = async || match futures_util::poll!(&mut waiting) {
+    let poll_again = async || match futures_util::poll!(&mut waiting) {
         Poll::Ready(polled) => Some(polled.unwrap()),
         Poll::Pending => None,
     };
-    let none = stage.hub.advance_until("the poll ends", Duration::from_secs(1), poll).await;
+    let none = stage.hub.advance_until("the poll ends", Duration::from_secs(1), poll_again).await;
     assert!(stage.hub.clock().now().since(begun) >= wait);
     assert_eq!((none.entries.len(), none.next_cursor == rest.next_cursor), (0, true));
     let stopped = channels.poll(&client, Some(&rest.next_cursor), None, wait, async {}).await.unwrap();
