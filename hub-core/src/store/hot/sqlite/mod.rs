@@ -18,7 +18,7 @@ use rusqlite::{CachedStatement, Connection, OpenFlags, OptionalExtension};
 use self::checkpoint::Checkpoint;
 use super::{Hot, Written, log::Tail};
 use crate::{
-    error::{Error, Result},
+    error::{Error, ErrorCode, Result},
     id::IdText,
     store::{
         backend::BUSY,
@@ -118,6 +118,10 @@ impl Direct {
         self.run("BEGIN IMMEDIATE")?;
         let written = write(self).and_then(|written| {
             failpoint!("commit.before", called by caller);
+            if caller.strong_count() == 0 {
+                // Nobody waits for the commit any more: another process may work on the file by now.
+                return Err(Error::new(ErrorCode::Unavailable, "the store was closed"));
+            }
             self.run("COMMIT").map(|()| written)
         });
         // After a failure it may be any.
