@@ -257,7 +257,7 @@ struct Connections {
 }
 
 impl Connections {
-    /// Writes one batch: the hot path and everything else in transactions of their own. Every caller has its result.
+    /// Writes one batch: the hot path in one transaction, then everything else in another. Every caller has its result.
     async fn write(
         &mut self,
         backend: &Backend,
@@ -266,27 +266,18 @@ impl Connections {
         stats: &StoreStats,
     ) -> Result<()> {
         let flushes: Vec<_> = batch.extract_if(.., |command| matches!(command, Command::Flush(_))).collect();
-        if let Err(error) = self.answer_flushes(backend, flushes, stats).await {
-            refuse(batch, &error);
-            return Err(error);
+        let mut jobs = batch.extract_if(.., |command| matches!(command, Command::Run(..))).collect();
+        let written = async {
+            self.answer_flushes(backend, flushes, stats).await?;
+            self.write_hot(backend, batch, clock, stats).await?;
+            self.run_jobs(backend, &mut jobs, stats).await
+        };
+        let written = written.await;
+        if let Err(error) = &written {
+            refuse(batch, error);
+            refuse(&mut jobs, error);
         }
-        // In the order of their arrival: a caller that waits for one command may rely on those before it.
-        let is_job = |command: &Command| matches!(command, Command::Run(..));
-        while let Some(first) = batch.first().map(is_job) {
-            let end = batch.iter().position(|command| is_job(command) != first).unwrap_or(batch.len());
-            let mut part = batch.drain(..end).collect();
-            let written = if first {
-                self.run_jobs(backend, &mut part, stats).await
-            } else {
-                self.write_hot(backend, &mut part, clock, stats).await
-            };
-            if let Err(error) = written {
-                refuse(&mut part, &error);
-                refuse(batch, &error);
-                return Err(error);
-            }
-        }
-        Ok(())
+        written
     }
 
     async fn answer_flushes(

@@ -18,7 +18,7 @@ use rusqlite::{CachedStatement, Connection, OpenFlags, OptionalExtension};
 use self::checkpoint::Checkpoint;
 use super::{Hot, Written, log::Tail};
 use crate::{
-    error::{Error, ErrorCode, Result},
+    error::{Error, Result},
     id::IdText,
     store::{
         backend::BUSY,
@@ -118,10 +118,6 @@ impl Direct {
         self.run("BEGIN IMMEDIATE")?;
         let written = write(self).and_then(|written| {
             failpoint!("commit.before", called by caller);
-            if caller.strong_count() == 0 {
-                // Nobody waits for the commit any more: another process may work on the file by now.
-                return Err(Error::new(ErrorCode::Unavailable, "the store was closed"));
-            }
             self.run("COMMIT").map(|()| written)
         });
         // After a failure it may be any.
@@ -230,9 +226,14 @@ async fn blocking<T: Send + 'static>(
         let written = work(&mut direct, &called_by);
         Ok((Some(direct).filter(|direct| direct.connection.is_autocommit()), written))
     };
-    let done = tokio::task::spawn_blocking(work).await;
+    let done = match tokio::task::spawn_blocking(work).await {
+        Err(error) if error.is_panic() => Err(Error::internal("the writer panicked")),
+        // The runtime shuts down. An answer would let deliveries go on whose predecessors are not stored as over.
+        Err(_) => std::future::pending().await,
+        Ok(done) => done,
+    };
     drop(caller);
-    let (direct, written) = done.unwrap_or_else(|_| Err(Error::internal("the writer panicked")))?;
+    let (direct, written) = done?;
     if !written.as_ref().is_err_and(|error| is_fatal(error) || is_outage(error)) {
         *connection = direct;
     }
