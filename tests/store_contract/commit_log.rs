@@ -1,26 +1,24 @@
 //! The commit log of a SQLite file that this process works on. That the tables end up the same is what the contract's
-//! cases check on such a file, and [`any_commands_leave_the_same_tables`] with random commands.
+//! cases check on such a file, and `writers::any_commands_leave_the_same_rows` with random commands.
 
 use std::{sync::Arc, time::Duration};
 
 use hub_core::{
     error::ErrorCode,
-    id::{DeliveryId, Ids, TraceId},
-    random::Random,
     store::{
         Store,
         deliveries::{DeliveryState, Finished},
         due::{Reading, Stamp},
-        inbox::{Accept, AcceptMessage, Accepted},
+        inbox::{Accept, Accepted},
     },
-    time::{Clock, ManualClock},
+    time::Clock,
 };
 
 use super::{
     deliveries::finished,
-    scene::{Stage, accept_one, add_channel, batch, message, scope, stage, step_reasons, taken, with_ai},
+    scene::{accept_one, batch, message, scope, stage, step_reasons, taken},
 };
-use crate::support::database::{Db, START};
+use crate::support::database::Db;
 
 /// An outcome whose times the store takes as they are.
 fn current(db: &Db, outcome: Finished) -> Finished {
@@ -209,137 +207,6 @@ async fn a_commit_that_fills_the_log_flushes_the_oldest_entries() {
     assert_eq!(db.count("messages").await, 11);
     assert_eq!(db.number("SELECT CAST(count AS BIGINT) FROM successes").await, 9);
     db.remove().await;
-}
-
-/// A command whose effects are compared.
-enum Step {
-    Accept(Vec<AcceptMessage>, Option<String>, i64),
-    Finish(Arc<Finished>),
-    Remark(&'static str, String),
-    Read,
-}
-
-/// A delivery that the commands so far have not finished.
-struct Open {
-    delivery: DeliveryId,
-    trace: TraceId,
-    attempts: i64,
-}
-
-const PEOPLE: [&str; 3] = ["ann", "bob", "cid"];
-const STATES: [DeliveryState; 4] =
-    [DeliveryState::Done, DeliveryState::Done, DeliveryState::Pending, DeliveryState::Dead];
-
-fn next_step(db: &Db, on: &Stage, stamp: Stamp, random: &Random, open: &mut Vec<Open>, n: usize) -> Step {
-    let below = |bound: usize| usize::try_from(random.below(bound as u64)).unwrap();
-    match below(12) {
-        0..5 => {
-            let messages = (0..below(4)).map(|_| {
-                let person = PEOPLE[below(3)];
-                // One of three is a repeat, in or out of the log.
-                let key = if below(3) == 0 { below(n + 1) } else { 10_000 + n * 10 + below(10) };
-                let claim = if below(4) == 0 { 0 } else { on.lease.fence };
-                let one = message(db, on.bot, person, &key.to_string(), &format!("text {n}"));
-                let (one, delivery) = taken(db, one, on.channel, claim);
-                let trace = one.routes[0].trace.id;
-                open.push(Open { delivery, trace, attempts: 0 });
-                if below(4) > 0 {
-                    return one;
-                }
-                let (both, second) = with_ai(db, one);
-                open.push(Open { delivery: second, trace, attempts: 0 });
-                both
-            });
-            let messages = messages.collect();
-            let cursor = (below(3) > 0).then(|| format!("cursor {n}"));
-            Step::Accept(messages, cursor, if below(10) == 0 { 99 } else { on.lease.fence })
-        }
-        5..10 if !open.is_empty() => {
-            let place = below(open.len());
-            let one = &mut open[place];
-            // Some come again, as after a commit whose response was lost.
-            one.attempts += i64::from(below(5) > 0 || one.attempts == 0);
-            let state = STATES[below(STATES.len())];
-            let outcome = finished(on, one.delivery, one.trace, state);
-            let (attempts, keep) = (one.attempts, state == DeliveryState::Pending);
-            let fence = if below(10) == 0 { 99 } else { on.lease.fence };
-            let mut outcome = Finished { attempts, keep, fence, stamp, ..outcome };
-            outcome.trace.attempts = Some(attempts);
-            if keep {
-                outcome.trace.status = None;
-                outcome.trace.ended = 0;
-            }
-            Step::Finish(Arc::new(outcome))
-        }
-        10 => Step::Remark(PEOPLE[below(3)], format!("remark {n}")),
-        _ => Step::Read,
-    }
-}
-
-async fn run(db: &Db, on: &Stage, step: Step) -> Option<Accepted> {
-    match step {
-        Step::Accept(messages, cursor, fence) => {
-            let accept = Accept { fence, ..batch(&on.lease, cursor.as_deref(), messages) };
-            return Some(db.store.accept(accept).await.unwrap());
-        }
-        Step::Finish(outcome) => drop(db.store.finish(outcome).await.unwrap()),
-        Step::Remark(person, remark) => {
-            let (owner, bot) = (on.owner, on.bot);
-            let set =
-                commit!(db, |tx| tx.contacts().set_remark(scope(owner).owner(), bot, person, &remark).await);
-            set.unwrap();
-        }
-        Step::Read => drop(db.store.read().await.unwrap()),
-    }
-    None
-}
-
-async fn dump(db: &Db) -> Vec<String> {
-    let mut rows = Vec::new();
-    for table in
-        ["messages", "channel_log", "deliveries", "traces", "contacts", "bots", "channels", "successes"]
-    {
-        let columns =
-            format!("SELECT group_concat('quote(' || name || ')') FROM pragma_table_info('{table}')");
-        let columns = db.text(columns).await.unwrap();
-        let sql = format!("SELECT '{table} ' || json_array({columns}) AS row FROM {table} ORDER BY row");
-        rows.extend(db.texts(sql).await);
-    }
-    rows
-}
-
-#[tokio::test]
-async fn any_commands_leave_the_same_tables() {
-    for seed in 0..16 {
-        let (mut plain, mut logged) = (Db::sqlite().await, Db::claimed().await);
-        // Every second one flushes the oldest entries again and again.
-        if seed % 2 == 1 {
-            logged.store.limit_log(16);
-        }
-        let reading = Reading { at: Clock::system().instant(), wall: plain.store.now() };
-        let stamp = Stamp { read: reading, followed: None };
-        let mut stages = Vec::new();
-        for db in [&mut plain, &mut logged] {
-            db.ids = Ids::new(ManualClock::new(START).into(), Random::seeded(seed));
-            let on = stage(db).await;
-            add_channel(db, on.bot, "second").await;
-            stages.push((on, Random::seeded(seed + 1_000), Vec::new()));
-        }
-        for n in 0..120 {
-            let mut answers = Vec::new();
-            for (db, (on, random, open)) in [&plain, &logged].into_iter().zip(&mut stages) {
-                let step = next_step(db, on, stamp, random, open, n);
-                answers.push(run(db, on, step).await);
-            }
-            assert_eq!(answers[0], answers[1], "seed {seed}, step {n}");
-        }
-        if seed % 4 == 3 {
-            other_process(&logged).await.read().await.unwrap();
-        }
-        assert_eq!(dump(&plain).await, dump(&logged).await, "seed {seed}");
-        plain.remove().await;
-        logged.remove().await;
-    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::pacing::RecentSends;
 use crate::{
     error::{Error, ErrorCode, Result},
-    model::{bot::StoredContact, window::Closed},
+    model::{bot::StoredContact, cause::Cause},
     network::WindowRules,
     store::outbox::Queued,
     time::Timestamp,
@@ -82,7 +82,7 @@ impl Admission {
     }
 }
 
-fn refused(closed: &Closed) -> Error {
+fn refused(closed: &Cause) -> Error {
     Error::new(ErrorCode::WindowClosed, format!("nothing was sent: {closed}"))
 }
 

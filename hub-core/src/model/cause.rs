@@ -1,4 +1,4 @@
-//! Causes: why something was not delivered, taken or sent, as values.
+//! Causes for which something was not delivered, taken or sent, as values.
 //!
 //! A cause is stored and shown in the API as its English sentence. [`Cause::read`] returns the values of such a sentence,
 //! also of one that an earlier version stored in the same words.
@@ -16,7 +16,7 @@ const MAX_DEPTH: usize = 4;
 /// match a text the first counts.
 macro_rules! causes {
     ($($name:ident $({ $($field:ident: $type:ty),+ })? = $sentence:literal;)*) => {
-        /// Why something was not delivered, taken or sent.
+        /// The cause for which something was not delivered, taken or sent.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
         #[serde(tag = "code", rename_all = "snake_case")]
         pub enum Cause {
@@ -182,6 +182,11 @@ causes! {
 }
 
 impl Cause {
+    /// The network refuses sends to a person, with this message.
+    pub(crate) fn closed_by_network(message: &str) -> Self {
+        Self::ClosedByNetwork { message: Box::new(Self::read(message)) }
+    }
+
     /// Reads a sentence; [`Cause::Other`] if it is none of a cause.
     pub fn read(text: &str) -> Self {
         Self::at(text, MAX_DEPTH)

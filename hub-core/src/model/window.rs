@@ -1,8 +1,6 @@
 //! The sending window: the time in which the network lets a bot write to a person (`docs/ilink.md#sending-window`).
 //! Pure functions: the limits are the network's, and the time is passed in.
 
-use std::fmt;
-
 use super::cause::Cause;
 use crate::{network::WindowRules, time::Timestamp};
 
@@ -19,58 +17,26 @@ pub struct Window {
     pub closed: Option<String>,
 }
 
-/// Reason why nothing may be sent to a person now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Closed {
-    /// They have never written.
-    NeverWrote,
-    /// They wrote under an earlier login, and not since the bot was bound again at this time.
-    NotSinceBound(Timestamp),
-    /// They last wrote too long ago, by the time that the network gave for it.
-    TooOld(Timestamp),
-    /// Every send since their last message is used up.
-    UsedUp,
-    /// The network said so, whatever was counted.
-    ByNetwork(String),
-}
-
-impl From<&Closed> for Cause {
-    fn from(closed: &Closed) -> Self {
-        match closed {
-            Closed::NeverWrote => Self::NeverWrote,
-            Closed::NotSinceBound(at) => Self::NotSinceBound { at: *at },
-            Closed::TooOld(at) => Self::WroteTooLongAgo { at: *at },
-            Closed::UsedUp => Self::SendsUsedUp,
-            Closed::ByNetwork(said) => Self::ClosedByNetwork { message: Box::new(Self::read(said)) },
-        }
-    }
-}
-
-impl fmt::Display for Closed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Cause::from(self).fmt(f)
-    }
-}
-
 impl Window {
     /// Returns the number of sends that are left; `None` if it is not limited.
     ///
     /// # Errors
     /// The first rule that forbids a send now.
-    pub fn check(&self, rules: &WindowRules, now: Timestamp) -> Result<Option<u32>, Closed> {
+    pub fn check(&self, rules: &WindowRules, now: Timestamp) -> Result<Option<u32>, Cause> {
         let Some(opened_at) = self.opened_at else {
             let bound_again = self.closed.as_ref().and_then(|text| text.parse().ok());
-            return Err(bound_again
-                .map_or(Closed::NeverWrote, |millis| Closed::NotSinceBound(Timestamp::from_millis(millis))));
+            return Err(bound_again.map_or(Cause::NeverWrote, |millis| Cause::NotSinceBound {
+                at: Timestamp::from_millis(millis),
+            }));
         };
         if let Some(said) = &self.closed {
-            return Err(Closed::ByNetwork(said.clone()));
+            return Err(Cause::closed_by_network(said));
         }
         if self.expires_at(rules).is_some_and(|end| now >= end) {
-            return Err(Closed::TooOld(opened_at));
+            return Err(Cause::WroteTooLongAgo { at: opened_at });
         }
         match rules.sends.map(|sends| sends.saturating_sub(self.sends)) {
-            Some(0) => Err(Closed::UsedUp),
+            Some(0) => Err(Cause::SendsUsedUp),
             left => Ok(left),
         }
     }
@@ -102,15 +68,15 @@ mod tests {
         let minutes = |n: u64| clock.now() + Duration::from_secs(60 * n);
         let refused = Window { closed: Some("prepare failed".into()), ..open(2) };
         for (case, window, at, expected) in [
-            ("S2: no one wrote", Window::default(), minutes(0), Err(Closed::NeverWrote)),
+            ("S2: no one wrote", Window::default(), minutes(0), Err(Cause::NeverWrote)),
             ("fresh", open(0), minutes(0), Ok(Some(10))),
             ("S3: the tenth", open(9), minutes(0), Ok(Some(1))),
-            ("S3: the eleventh", open(10), minutes(0), Err(Closed::UsedUp)),
-            ("counted beyond", open(12), minutes(0), Err(Closed::UsedUp)),
+            ("S3: the eleventh", open(10), minutes(0), Err(Cause::SendsUsedUp)),
+            ("counted beyond", open(12), minutes(0), Err(Cause::SendsUsedUp)),
             ("S16: 23 h 29 min", open(0), minutes(1409), Ok(Some(10))),
-            ("S16: 23 h 30 min", open(0), minutes(1410), Err(Closed::TooOld(minutes(0)))),
-            ("S16: 23 h 31 min", open(0), minutes(1411), Err(Closed::TooOld(minutes(0)))),
-            ("S4: the network said no", refused, minutes(0), Err(Closed::ByNetwork("prepare failed".into()))),
+            ("S16: 23 h 30 min", open(0), minutes(1410), Err(Cause::WroteTooLongAgo { at: minutes(0) })),
+            ("S16: 23 h 31 min", open(0), minutes(1411), Err(Cause::WroteTooLongAgo { at: minutes(0) })),
+            ("S4: the network said no", refused, minutes(0), Err(Cause::closed_by_network("prepare failed"))),
         ] {
             assert_eq!(window.check(&RULES, at), expected, "{case}");
         }
@@ -123,6 +89,6 @@ mod tests {
         let open = Window { opened_at: Some(Timestamp::MIN), sends: 4_000_000, closed: None };
         assert_eq!(open.check(&rules, now), Ok(None));
         assert_eq!(open.expires_at(&rules), None);
-        assert_eq!(Window::default().check(&rules, now), Err(Closed::NeverWrote));
+        assert_eq!(Window::default().check(&rules, now), Err(Cause::NeverWrote));
     }
 }

@@ -23,7 +23,7 @@ use crate::{
     store::log::{Ack, Listening},
 };
 
-/// How a client listens to a channel.
+/// Kinds of connections through which clients listen to a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListenerKind {
     /// A WebSocket, until it is closed.

@@ -45,6 +45,7 @@ pub mod channels;
 mod clock;
 mod committer;
 pub(crate) mod conn;
+mod connections;
 pub mod contacts;
 pub mod deliveries;
 pub mod demo;
@@ -119,13 +120,13 @@ pub struct Store {
     stats: Arc<StoreStats>,
     fatal: CancellationToken,
     writable: Arc<AtomicBool>,
-    log: Arc<committer::CommitLog>,
+    log: Arc<connections::CommitLog>,
 }
 
 /// The right to work on a SQLite file, until it is dropped.
 #[derive(Debug)]
 pub struct Claim {
-    log: Arc<committer::CommitLog>,
+    log: Arc<connections::CommitLog>,
     _file: Locked,
 }
 

@@ -22,10 +22,7 @@ use super::{bot::BotWork, shared_clock::SharedClock, work_store::WorkContext};
 use crate::{
     error::{ErrorCode, Result},
     id::OutboxId,
-    model::{
-        private,
-        window::{Closed, Window},
-    },
+    model::{cause::Cause, private, window::Window},
     network::{Outgoing, UploadedMedia, WindowRules},
     secret::Secret,
     spans,
@@ -91,7 +88,7 @@ enum Next {
     Continue,
     Wait,
     /// The person has to write first.
-    Closed(Closed),
+    Closed(Cause),
     /// The person got as many messages as the network allows within a span.
     Paced,
 }
@@ -358,7 +355,7 @@ impl Outbox {
     }
 
     /// Returns why the person has to write first, if they have to.
-    fn check_window(&self, item: &OpenItem, sent_now: u32, now: Timestamp) -> Result<(), Closed> {
+    fn check_window(&self, item: &OpenItem, sent_now: u32, now: Timestamp) -> Result<(), Cause> {
         let sends =
             u32::try_from(item.window_sends.unwrap_or(0)).unwrap_or(u32::MAX).saturating_add(sent_now);
         let window = Window { opened_at: item.window_opened_at, sends, closed: item.window_closed.clone() };

@@ -16,7 +16,6 @@ use crate::{
     model::{
         cause::Cause,
         trace::{PackedSteps, Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
-        window::Closed,
     },
     network::SendOutcome,
     store::{
@@ -113,7 +112,7 @@ impl Outbox {
         reason: String,
         more: impl FnOnce(&mut Settled),
     ) -> Result<Next> {
-        let (now, reason_text) = (self.ctx.store.now(), Closed::ByNetwork(reason.clone()).to_string());
+        let (now, reason_text) = (self.ctx.store.now(), Cause::closed_by_network(&reason).to_string());
         self.settle(item, started, ItemState::Queued, now, Some(&reason_text), |s| {
             s.close_window = Some(reason);
             more(s);
@@ -214,7 +213,7 @@ impl Outbox {
     }
 
     /// Stores the reason why a person's items wait until the person writes, unless it is stored already.
-    pub(super) async fn note_closed(&self, items: &[OpenItem], closed: &Closed) -> Result<()> {
+    pub(super) async fn note_closed(&self, items: &[OpenItem], closed: &Cause) -> Result<()> {
         let reason = closed.to_string();
         // An item whose second try has an unknown outcome is not queued again.
         let may_wait = |item: &&OpenItem| item.state == ItemState::Queued || item.unknowns == 0;

@@ -3,18 +3,17 @@
 pub(super) mod immediate_send;
 mod settle;
 
-pub use immediate_send::{Permit, SendAtOnce};
-pub use settle::{ItemState, Settled};
-pub(super) use settle::{
-    gained, leading_outcomes, settle_items, settle_messages, settle_windows, settled_messages, windows,
-};
-
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
 };
 
 use hub_macros::FromRow;
+pub use immediate_send::{Permit, SendAtOnce};
+pub use settle::{ItemState, Settled};
+pub(super) use settle::{
+    gained, leading_outcomes, settle_items, settle_messages, settle_windows, settled_messages, windows,
+};
 
 use super::{
     batched_delete::{self, DeletedBatch, batch_end},
@@ -366,7 +365,7 @@ pub(super) fn show(rows: &str) -> String {
     )
 }
 
-/// What the tries that were begun enter into the logs of channels.
+/// Entries of channel logs that follow from the tries that were begun.
 pub(super) fn shown(begun: &[Arc<Begun>], answers: &[bool]) -> Vec<LoggedItem> {
     let begun = begun.iter().zip(answers).filter(|(_, begun)| **begun);
     begun

@@ -1,4 +1,4 @@
-//! What the database answers when something is not as the statement took it for granted.
+//! The database's answer when something is not as the statement took it for granted.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -14,7 +14,7 @@ use crate::{
     text::json,
 };
 
-/// What is known of the leases and the messages of batches; nothing at first.
+/// Known leases and messages of batches; none at first.
 #[derive(Debug, Default)]
 pub(super) struct ExistingRows {
     current: Option<Current>,

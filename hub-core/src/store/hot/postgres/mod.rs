@@ -2,7 +2,7 @@
 //! granted that the leases are held, the channels' settings are the same and no message is a repeat. If that is not so it
 //! stores nothing, and is sent again after the database was asked.
 //!
-//! What has to read rows that the large statement stores follows in the same transaction: tries, other outcomes of sends,
+//! Statements that read rows of the large one follow in the same transaction: tries, other outcomes of sends,
 //! what attempts showed of webhooks, and costs.
 
 use std::collections::HashSet;

@@ -59,7 +59,7 @@ row!(Answered, |row| {
     Text message = row.message,
 });
 
-/// What the statement returned.
+/// Rows that the statement stored.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
     pub(super) seqs: Seqs,
