@@ -7,7 +7,10 @@ use crate::{
     error::Result,
     id::{AppEventId, AppId, BotId, Ids, InstallationId},
     model::{app_event::AppEventKind, bot::BotStatus},
-    store::{Tx, app_events::NewAppEvent},
+    store::{
+        Tx,
+        app_events::{NewAppEvent, QueuedEvent},
+    },
     time::Timestamp,
 };
 
@@ -40,25 +43,28 @@ pub(crate) async fn notify_status(
         .iter()
         .map(|app| {
             let of = (app.app.app_id, bot_id, app.app.installation_id);
-            plain(of, kind, &data, ids, now, now)
+            new_event(of, "", app.has_webhook, kind, &data, ids, now, now)
         })
         .collect();
     tx.app_events().insert(&events.iter().collect::<Vec<_>>()).await?;
     Ok(true)
 }
 
-/// An event without a request.
-pub(crate) fn plain(
+/// Creates an event about a person, or about none if `peer` is empty.
+#[expect(clippy::too_many_arguments, reason = "the parts of an event, named once")]
+pub(crate) fn new_event(
     (app_id, bot_id, installation_id): (AppId, BotId, InstallationId),
+    peer: &str,
+    has_webhook: bool,
     kind: AppEventKind,
     data: &Value,
     ids: &Ids,
     at: Timestamp,
     now: Timestamp,
-) -> NewAppEvent {
+) -> QueuedEvent {
     let id: AppEventId = ids.next();
     let event = json!({ "type": kind.as_str(), "id": id, "timestamp": at.as_seconds(), "data": data });
-    NewAppEvent {
+    let event = NewAppEvent {
         id,
         app_id,
         bot_id,
@@ -66,8 +72,9 @@ pub(crate) fn plain(
         message_id: None,
         trace_id: None,
         kind: kind.as_str().to_owned(),
-        peer: String::new(),
+        peer: peer.to_owned(),
         event: event.to_string(),
         now,
-    }
+    };
+    QueuedEvent::new(event, ids.next(), has_webhook)
 }

@@ -3,7 +3,10 @@
 
 use tracing::{Span, field::Empty, trace_span};
 
-use crate::id::{BotId, ChannelId, DeliveryId, MessageId, TraceId};
+use crate::{
+    id::{BotId, DeliveryId, MessageId, TraceId},
+    model::sinks::SinkKey,
+};
 
 /// The target of all these spans; they have the level `TRACE`, so that no log shows them by accident.
 pub const TARGET: &str = "hub_spans";
@@ -13,22 +16,27 @@ pub(crate) fn poll_batch(bot: BotId, messages: usize) -> Span {
     trace_span!(target: TARGET, "poll batch", otel.kind = "consumer", hub.bot_id = %bot, hub.messages = messages)
 }
 
-/// One attempt at a channel's sink, with the commit of its outcome, which is recorded as `hub.outcome`.
+/// One attempt at a sink, with the commit of its outcome, which is recorded as `hub.outcome`.
 pub(crate) fn delivery_attempt(
-    trace: TraceId,
+    trace: Option<TraceId>,
     delivery: DeliveryId,
     bot: BotId,
-    channel: ChannelId,
+    sink: SinkKey,
     attempt: u32,
 ) -> Span {
+    let (channel, installation) = match sink {
+        SinkKey::Channel(channel, _) => (Some(channel), None),
+        SinkKey::App(installation) => (None, Some(installation)),
+    };
     trace_span!(
         target: TARGET,
         "delivery attempt",
         otel.kind = "producer",
-        hub.trace_id = %trace,
+        hub.trace_id = trace.map(tracing::field::display),
         hub.delivery_id = %delivery,
         hub.bot_id = %bot,
-        hub.channel_id = %channel,
+        hub.channel_id = channel.map(tracing::field::display),
+        hub.installation_id = installation.map(tracing::field::display),
         hub.attempt = attempt,
         hub.outcome = Empty,
     )

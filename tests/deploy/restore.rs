@@ -141,15 +141,17 @@ async fn a_database_is_copied_before_it_is_migrated_and_only_when_it_may_be() {
     // What the newest migration made is taken back: a database of the release before.
     let options = SqliteConnectOptions::new().filename(folder.path().join("hub.db"));
     let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
-    let taken_back = "DELETE FROM _sqlx_migrations WHERE version = 30;
-        ALTER TABLE app_installations DROP COLUMN config";
+    let taken_back = "DELETE FROM _sqlx_migrations WHERE version = 31;
+        ALTER TABLE app_events ADD COLUMN due_at INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE app_events ADD COLUMN claimed_until INTEGER NOT NULL DEFAULT 0;
+        CREATE INDEX app_events_due ON app_events (due_at)";
     sqlx::raw_sql(taken_back).execute(&mut connection).await.unwrap();
     let before: i64 = sqlx::query_scalar("SELECT MAX(version) FROM _sqlx_migrations")
         .fetch_one(&mut connection)
         .await
         .unwrap();
     connection.close().await.unwrap();
-    assert_eq!(newest, 30, "take back what the new migration made instead");
+    assert_eq!(newest, 31, "take back what the new migration made instead");
 
     let pending = succeed(folder.path(), &["db", "migrate", "--dry-run"]);
     assert_eq!(pending["items"][0]["version"], newest);

@@ -152,7 +152,7 @@ async fn events_without_a_connected_app_are_queued_in_order() {
     // Not for ever: as long as a webhook would be tried.
     scene.stage.say("too late");
     scene.logged(AppEventState::Pending, 1).await;
-    scene.stage.world.jump(hub_core::apps::sockets::wait()).await;
+    scene.stage.world.jump(hub_core::apps::sockets::socket_wait()).await;
     let failed = scene.logged(AppEventState::Failed, 1).await;
     assert!(failed[0].error.as_deref().unwrap().contains("no socket"), "{failed:?}");
     let mut client = scene.connect("").await;

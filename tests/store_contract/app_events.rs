@@ -1,10 +1,17 @@
 use std::time::Duration;
 
 use hub_core::{
-    apps::{App, AppEventState, AppScopes},
+    apps::{
+        App, AppEvent, AppEventState, AppScopes,
+        sockets::{SocketScope, socket_wait},
+    },
+    channels::sinks::SinkKey,
     id::{AppEventId, AppId, BotId, InstallationId},
     page::PageRequest,
-    store::app_events::{EventAttempt, NewAppEvent},
+    store::{
+        app_events::{DueEvent, EventAttempt, NewAppEvent, QueuedEvent},
+        deliveries::{DeliveryState, EventJobRow},
+    },
     time::Timestamp,
 };
 
@@ -16,25 +23,25 @@ use super::{
 use crate::support::database::{Db, START};
 
 contract!("app_events": {
-    an_event_is_stored_taken_told_and_shown => [insert, claim, settle, page],
-    an_event_is_taken_by_one_node_at_a_time => [claim, has_due],
-    one_app_is_limited_to_its_share => [claim],
-    undelivered_events_of_an_installation_are_abandoned => [give_up],
-    an_event_without_a_webhook_waits_for_a_socket => [park, hasten],
+    an_event_is_stored_with_its_delivery_and_shown => [insert, due, settle, page],
+    an_event_without_a_webhook_waits_for_a_socket => [hasten],
     old_events_are_forgotten => [delete_before],
     events_delivered_at_once_are_recorded_and_found => [note, find],
 });
 
+/// The deliveries of events.
+pub const BACKLOG: super::Covered = ("deliveries", &[&["event_backlog"]]);
+
 const MINUTE: Duration = Duration::from_secs(60);
 
-struct Scene {
-    app: AppId,
-    bot: BotId,
-    installation: InstallationId,
+pub struct Scene {
+    pub app: AppId,
+    pub bot: BotId,
+    pub installation: InstallationId,
 }
 
 /// An app of a user, on a bot of theirs.
-async fn scene(db: &Db, name: &str) -> Scene {
+pub async fn scene(db: &Db, name: &str) -> Scene {
     let owner = db.user(name).await;
     let bot = db.bot(owner).await;
     let url = Some(format!("https://{name}.example"));
@@ -57,23 +64,18 @@ fn event(db: &Db, scene: &Scene, text: &str, at: Timestamp) -> NewAppEvent {
     }
 }
 
-async fn tell(db: &Db, scene: &Scene, text: &str, at: Timestamp) -> AppEventId {
-    let event = event(db, scene, text, at);
+pub async fn queue(db: &Db, scene: &Scene, text: &str, has_webhook: bool) -> AppEventId {
+    let event = event(db, scene, text, START);
     let id = event.id;
-    commit!(db, |tx| tx.app_events().insert(&[&event]).await).unwrap();
+    let queued = QueuedEvent::new(event, db.ids.next(), has_webhook);
+    commit!(db, |tx| tx.app_events().insert(&[&queued]).await).unwrap();
     id
 }
 
-async fn claim(db: &Db, now: Timestamp, per_app: u32) -> Vec<String> {
-    let taken = commit!(db, |tx| tx.app_events().claim(now, now + MINUTE, per_app, 50).await).unwrap();
-    taken.into_iter().map(|event| event.id.to_string()).collect()
-}
-
-fn told(id: AppEventId, state: AppEventState, due_at: Timestamp) -> EventAttempt {
+pub fn attempt(id: AppEventId, state: AppEventState) -> EventAttempt {
     EventAttempt {
         id,
         state,
-        due_at,
         response_status: Some(500),
         response_body: "answer".to_owned(),
         error: Some("status 500".to_owned()),
@@ -81,120 +83,100 @@ fn told(id: AppEventId, state: AppEventState, due_at: Timestamp) -> EventAttempt
     }
 }
 
-async fn an_event_is_stored_taken_told_and_shown(db: &Db) {
+async fn settle(db: &Db, id: AppEventId, state: AppEventState) {
+    let attempt = attempt(id, state);
+    commit!(db, |tx| tx.app_events().settle(&attempt, START).await).unwrap();
+}
+
+/// The open deliveries of the bot that are not held under a fence.
+pub async fn backlog(db: &Db, scene: &Scene, fence: i64, at: Timestamp) -> Vec<EventJobRow> {
+    let mut read = db.store.read().await.unwrap();
+    read.deliveries().event_backlog(scene.bot, fence, &[], at, 50).await.unwrap()
+}
+
+pub async fn due(db: &Db, id: AppEventId) -> Option<DueEvent> {
+    db.store.read().await.unwrap().app_events().due(id).await.unwrap()
+}
+
+pub async fn log(db: &Db, scene: &Scene) -> Vec<AppEvent> {
+    let mut read = db.store.read().await.unwrap();
+    read.app_events().page(scene.installation, &PageRequest::default()).await.unwrap()
+}
+
+async fn an_event_is_stored_with_its_delivery_and_shown(db: &Db) {
     let scene = scene(db, "weather").await;
     for text in HOSTILE_TEXTS {
-        tell(db, &scene, text, START).await;
+        queue(db, &scene, text, true).await;
     }
-    // No one is notified of a bot that is gone.
+    // Nothing is sent for a bot that is gone.
     let gone = Scene { app: scene.app, bot: db.ids.next(), installation: scene.installation };
-    tell(db, &gone, "{}", START).await;
-    let due = commit!(db, |tx| tx.app_events().claim(START, START + MINUTE, 50, 50).await).unwrap();
-    let texts: Vec<&str> = due.iter().map(|event| &*event.event).collect();
-    assert_eq!(texts, HOSTILE_TEXTS);
-    let first = &due[0];
+    queue(db, &gone, "{}", true).await;
+    assert_eq!((db.count("app_events").await, db.count("deliveries").await), {
+        let count = i64::try_from(HOSTILE_TEXTS.len()).unwrap();
+        (count, count)
+    });
+    let rows = backlog(db, &scene, 1, START).await;
+    for (row, text) in rows.iter().zip(HOSTILE_TEXTS) {
+        let lane = if text.is_empty() { scene.installation.to_string() } else { text.to_owned() };
+        assert_eq!((row.lane.as_str(), row.state, row.attempts), (&*lane, DeliveryState::Pending, 0));
+        assert_eq!(
+            (row.installation_id, row.due_at, row.first_attempt_at),
+            (scene.installation, START, None)
+        );
+        assert_eq!(due(db, row.event_id).await.unwrap().event, text);
+    }
+    let full = [SinkKey::App(scene.installation)];
+    let mut read = db.store.read().await.unwrap();
+    let rest = read.deliveries().event_backlog(scene.bot, 1, &full, START, 50).await.unwrap();
+    assert!(rest.is_empty(), "its memory is used up");
+    drop(read);
+    let id = rows[0].event_id;
+    let first = due(db, id).await.unwrap();
     assert_eq!((first.webhook_url.as_deref(), &*first.kind), (Some("https://weather.example"), "command"));
     assert_eq!((first.attempts, first.scopes), (0, Some(AppScopes::parse(["bot:read"]).unwrap())));
-    let id = first.id;
-    let later = told(id, AppEventState::Pending, START + MINUTE);
-    commit!(db, |tx| tx.app_events().settle(&later).await).unwrap();
-    let mut read = db.store.read().await.unwrap();
-    let all = read.app_events().page(scene.installation, &PageRequest::default()).await.unwrap();
+    assert_eq!((first.state, first.created_at), (AppEventState::Pending, START));
+    settle(db, id, AppEventState::Pending).await;
+    let all = log(db, &scene).await;
     let shown = all.last().unwrap();
     assert_eq!((shown.id, shown.state, shown.attempts), (id, AppEventState::Pending, 1));
     assert_eq!((shown.response_status, &*shown.response_body, shown.duration_ms), (Some(500), "answer", 7));
-    assert_eq!((shown.next_attempt_at, shown.error.as_deref()), (Some(START + MINUTE), Some("status 500")));
+    assert_eq!((shown.next_attempt_at, shown.error.as_deref()), (Some(START), Some("status 500")));
     let cursor = hub_core::page::encode("events", &all[1].id.to_string());
     let page = PageRequest::parse("events", Some(1), Some(&cursor)).unwrap();
+    let mut read = db.store.read().await.unwrap();
     assert_eq!(read.app_events().page(scene.installation, &page).await.unwrap(), all[2..4]);
     drop(read);
-    let done = told(id, AppEventState::Delivered, START);
-    commit!(db, |tx| tx.app_events().settle(&done).await).unwrap();
+    settle(db, id, AppEventState::Delivered).await;
     // What is over stays over.
-    let again = told(id, AppEventState::Failed, START);
-    commit!(db, |tx| tx.app_events().settle(&again).await).unwrap();
-    let mut read = db.store.read().await.unwrap();
-    let all = read.app_events().page(scene.installation, &PageRequest::default()).await.unwrap();
-    let shown = all.last().unwrap();
-    assert_eq!((shown.state, shown.attempts, shown.next_attempt_at), (AppEventState::Delivered, 2, None));
-}
-
-async fn an_event_is_taken_by_one_node_at_a_time(db: &Db) {
-    let scene = scene(db, "weather").await;
-    let id = tell(db, &scene, "{}", START).await;
-    let before = START - Duration::from_millis(1);
-    let has_due = async |at| db.store.read().await.unwrap().app_events().has_due(at).await.unwrap();
-    assert!(!has_due(before).await && claim(db, before, 4).await.is_empty());
-    assert!(has_due(START).await);
-    let takers = futures_util::future::join_all((0..10).map(|_| claim(db, START, 4))).await;
-    assert_eq!(takers.concat(), [id.to_string()]);
-    assert!(!has_due(START).await);
-    // Its node died.
-    assert!(has_due(START + MINUTE).await);
-    assert_eq!(claim(db, START + MINUTE, 4).await, [id.to_string()]);
-}
-
-async fn one_app_is_limited_to_its_share(db: &Db) {
-    let (busy, quiet) = (scene(db, "busy").await, scene(db, "quiet").await);
-    let mut events = Vec::new();
-    for _ in 0..5 {
-        events.push(tell(db, &busy, "{}", START).await);
-    }
-    let other = tell(db, &quiet, "{}", START).await;
-    let ids = |ids: &[AppEventId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
-    assert_eq!(claim(db, START, 2).await, ids(&[events[0], events[1], other]));
-    assert!(claim(db, START, 2).await.is_empty(), "two of it are in hand");
-    let done = told(events[0], AppEventState::Delivered, START);
-    commit!(db, |tx| tx.app_events().settle(&done).await).unwrap();
-    assert_eq!(claim(db, START, 2).await, ids(&[events[2]]));
-}
-
-async fn undelivered_events_of_an_installation_are_abandoned(db: &Db) {
-    let (weather, news) = (scene(db, "weather").await, scene(db, "news").await);
-    tell(db, &weather, "{}", START).await;
-    let stays = tell(db, &news, "{}", START).await;
-    let id = weather.installation;
-    commit!(db, |tx| tx.app_events().give_up(id, "gone").await).unwrap();
-    let mut read = db.store.read().await.unwrap();
-    let given_up = read.app_events().page(id, &PageRequest::default()).await.unwrap();
-    assert_eq!((given_up[0].state, given_up[0].error.as_deref()), (AppEventState::Failed, Some("gone")));
-    drop(read);
-    assert_eq!(claim(db, START, 4).await, [stays.to_string()]);
+    settle(db, id, AppEventState::Failed).await;
+    let shown = log(db, &scene).await.pop().unwrap();
+    assert_eq!((shown.state, shown.attempts), (AppEventState::Delivered, 2));
 }
 
 async fn an_event_without_a_webhook_waits_for_a_socket(db: &Db) {
-    let (waits, goes) = (scene(db, "weather").await, scene(db, "news").await);
-    db.sql(format!("UPDATE apps SET webhook_verified = FALSE WHERE id = '{}'", waits.app)).await;
-    let waiting = tell(db, &waits, "{}", START).await;
-    let going = tell(db, &goes, "{}", START).await;
-    let park = async |at| commit!(db, |tx| tx.app_events().park(at, MINUTE).await).unwrap();
-    let has_due = async |at| db.store.read().await.unwrap().app_events().has_due(at).await.unwrap();
-    park(START).await;
-    assert_eq!(claim(db, START, 4).await, [going.to_string()]);
-    let done = told(going, AppEventState::Delivered, START);
-    commit!(db, |tx| tx.app_events().settle(&done).await).unwrap();
-    let later = START + Duration::from_secs(30);
-    assert!(!has_due(later).await);
-    // Its time is over.
-    park(START + MINUTE).await;
-    assert!(has_due(START + MINUTE).await);
-    let app = waits.app;
-    commit!(db, |tx| tx.app_events().hasten(app, later).await).unwrap();
-    assert!(has_due(later).await, "the webhook has just answered");
-    park(later).await;
-    assert!(claim(db, later, 4).await.is_empty(), "it has not, after all");
-    db.sql("UPDATE apps SET webhook_verified = TRUE").await;
-    commit!(db, |tx| tx.app_events().hasten(app, later).await).unwrap();
-    park(later).await;
-    assert_eq!(claim(db, later, 4).await, [waiting.to_string()]);
+    let (weather, news) = (scene(db, "weather").await, scene(db, "news").await);
+    queue(db, &weather, "ann", false).await;
+    queue(db, &news, "ann", false).await;
+    let is_due = async |scene: &Scene, at| !backlog(db, scene, 1, at).await.is_empty();
+    assert!(!is_due(&weather, START + MINUTE).await);
+    assert!(is_due(&weather, START + socket_wait()).await, "its time is over");
+    let app = SocketScope::App(weather.app);
+    commit!(db, |tx| tx.app_events().hasten(app, START + MINUTE).await).unwrap();
+    assert!(is_due(&weather, START + MINUTE).await, "the webhook has just answered");
+    assert!(!is_due(&news, START + MINUTE).await);
+    let installation = SocketScope::Installation(news.installation);
+    commit!(db, |tx| tx.app_events().hasten(installation, START + MINUTE).await).unwrap();
+    assert!(is_due(&news, START + MINUTE).await, "the app was taken off the bot");
 }
 
 async fn old_events_are_forgotten(db: &Db) {
     let scene = scene(db, "weather").await;
     for _ in 0..3 {
-        tell(db, &scene, "{}", START).await;
+        queue(db, &scene, "{}", true).await;
     }
-    let stays = tell(db, &scene, "{}", START + MINUTE).await;
+    let event = QueuedEvent::new(event(db, &scene, "{}", START + MINUTE), db.ids.next(), true);
+    let stays = event.event.id;
+    commit!(db, |tx| tx.app_events().insert(&[&event]).await).unwrap();
     let gone =
         async |limit| commit!(db, |tx| tx.app_events().delete_before(START + MINUTE, limit).await).unwrap();
     assert_eq!((gone(2).await, gone(2).await, gone(2).await), (2, 1, 0));
@@ -210,7 +192,7 @@ async fn events_delivered_at_once_are_recorded_and_found(db: &Db) {
         let called = event(db, &scene, text, START);
         let id = called.id;
         assert_eq!(find(id).await, None);
-        let failed = told(id, AppEventState::Failed, START);
+        let failed = attempt(id, AppEventState::Failed);
         let first = called.clone();
         commit!(db, |tx| tx.app_events().note(&first, &failed).await).unwrap();
         let noted = find(id).await.unwrap();
@@ -223,7 +205,7 @@ async fn events_delivered_at_once_are_recorded_and_found(db: &Db) {
             response_body: text.to_owned(),
             error: None,
             duration_ms: 9,
-            ..told(id, AppEventState::Delivered, START)
+            ..attempt(id, AppEventState::Delivered)
         };
         commit!(db, |tx| tx.app_events().note(&called, &again).await).unwrap();
         let noted = find(id).await.unwrap();
@@ -231,14 +213,14 @@ async fn events_delivered_at_once_are_recorded_and_found(db: &Db) {
         assert_eq!((noted.response_status, noted.error, noted.duration_ms), (Some(200), None, 9));
     }
     // No one takes it up, and it is in the log with the others.
-    assert!(claim(db, START, 50).await.is_empty());
+    assert!(backlog(db, &scene, 1, START).await.is_empty());
     let mut read = db.store.read().await.unwrap();
     let log = read.app_events().page(scene.installation, &PageRequest::default()).await.unwrap();
     assert_eq!(log.len(), HOSTILE_TEXTS.len());
     drop(read);
     let gone = Scene { app: scene.app, bot: db.ids.next(), installation: scene.installation };
     let called = event(db, &gone, "{}", START);
-    let (id, of_gone) = (called.id, told(called.id, AppEventState::Delivered, START));
+    let (id, of_gone) = (called.id, attempt(called.id, AppEventState::Delivered));
     commit!(db, |tx| tx.app_events().note(&called, &of_gone).await).unwrap();
     assert_eq!(find(id).await, None);
 }

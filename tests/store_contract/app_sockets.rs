@@ -5,7 +5,7 @@ use hub_core::{
     id::{AppEventId, AppId, BotId, InstallationId, SocketId},
     page::PageRequest,
     store::{
-        app_events::{EventAttempt, NewAppEvent},
+        app_events::{EventAttempt, NewAppEvent, QueuedEvent},
         app_sockets::{OpenSocket, SocketEvent, WrittenEvent},
     },
     time::Timestamp,
@@ -33,6 +33,7 @@ struct Scene {
     app: AppId,
     bot: BotId,
     installation: InstallationId,
+    has_webhook: bool,
 }
 
 impl Scene {
@@ -51,7 +52,7 @@ async fn scene(db: &Db, name: &str, has_webhook: bool) -> Scene {
     let bot = db.bot(owner).await;
     let webhook_url = has_webhook.then(|| format!("https://{name}.example"));
     let app = add(db, App { webhook_url, webhook_verified: has_webhook, ..app(db, owner, name) }).await;
-    Scene { app, bot, installation: install(db, app, bot, name).await }
+    Scene { app, bot, installation: install(db, app, bot, name).await, has_webhook }
 }
 
 async fn happen(db: &Db, scene: &Scene, kind: &str, text: &str) -> AppEventId {
@@ -68,7 +69,8 @@ async fn happen(db: &Db, scene: &Scene, kind: &str, text: &str) -> AppEventId {
         now: START,
     };
     let id = event.id;
-    commit!(db, |tx| tx.app_events().insert(&[&event]).await).unwrap();
+    let queued = QueuedEvent::new(event, db.ids.next(), scene.has_webhook);
+    commit!(db, |tx| tx.app_events().insert(&[&queued]).await).unwrap();
     id
 }
 
@@ -102,13 +104,12 @@ async fn settle(db: &Db, id: AppEventId, state: AppEventState) {
     let told = EventAttempt {
         id,
         state,
-        due_at: START,
         response_status: Some(200),
         response_body: String::new(),
         error: None,
         duration_ms: 1,
     };
-    commit!(db, |tx| tx.app_events().settle(&told).await).unwrap();
+    commit!(db, |tx| tx.app_events().settle(&told, START).await).unwrap();
 }
 
 async fn installations_and_apps_tell_how_they_stand(db: &Db) {
@@ -171,8 +172,9 @@ async fn a_socket_gets_what_follows_oldest_first(db: &Db) {
         assert_eq!(page.unwrap(), all[..seen.min(all.len())], "{chars}: the first text is empty");
     }
     drop(read);
-    let id = weather.installation;
-    commit!(db, |tx| tx.app_events().give_up(id, "gone").await).unwrap();
+    for event in events {
+        settle(db, event, AppEventState::Failed).await;
+    }
     assert!(rows(db, weather.scope(), socket.id, &[], 50, START).await.is_empty());
 }
 
@@ -204,7 +206,7 @@ async fn a_whole_apps_socket_gets_what_no_other_does(db: &Db) {
     let bob = db.user("bob").await;
     let other = db.bot(bob).await;
     let there = install(db, weather.app, other, "there").await;
-    let there = Scene { app: weather.app, bot: other, installation: there };
+    let there = Scene { app: weather.app, bot: other, installation: there, has_webhook: false };
     let scope = SocketScope::App(weather.app);
     let [here_1, there_1, here_2] = [
         happen(db, &weather, "command", "{}").await,
@@ -252,6 +254,7 @@ async fn stored_events_are_announced_where_there_is_no_webhook(db: &Db) {
     assert_eq!((written.len(), is_over(mine), is_over(theirs)), (2, Some(true), Some(false)));
     assert!(written.iter().all(|event| event.trace_id.is_some()));
     assert_eq!(shown(db, &weather).await, [(Delivered, 1, true), (Pending, 0, false)]);
+    assert_eq!(db.count("deliveries").await, 2, "nothing waits for a webhook any more");
     assert_eq!(shown(db, &news).await, [(Pending, 0, true)]);
     assert!(write(db, &[mine, theirs]).await.is_empty(), "once");
     // A webhook that never takes it changes nothing about that.

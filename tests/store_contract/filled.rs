@@ -213,13 +213,23 @@ pub async fn fill(db: &Db, rows: u32) {
         (
             rows,
             "app_events",
-            "id, app_id, bot_id, installation_id, kind, peer, event, state, attempts, due_at, claimed_until,
-                response_body, duration_ms, created_at",
+            "id, app_id, bot_id, installation_id, kind, peer, event, state, attempts, response_body, duration_ms,
+                created_at",
             format!(
-                "{}, {}, {bot}, {installation}, 'message', '', '{{}}', {}, 0, i, 0, '', 0, i",
+                "{}, {}, {bot}, {installation}, 'message', '', '{{}}', {}, 0, '', 0, i",
                 this("evt"),
                 first_or_this("app"),
                 of_four(["pending", "delivered", "delivered", "failed"])
+            ),
+        ),
+        (
+            rows / 4,
+            "deliveries",
+            "id, bot_id, event_id, sink, lane, seq, state, attempts, due_at, claim, created_at",
+            format!(
+                "{}, {bot}, {}, 'app', {person}, 1, 'pending', 0, 0, 7, i",
+                sql_id("dlv", &format!("{rows} + i")),
+                this("evt"),
             ),
         ),
         (

@@ -290,7 +290,8 @@ async fn work_of_nodes(lists: &mut Lists) {
     list!(lists, leases::work(&Lease { bot_id: bot(), fence: 0 }));
     list!(lists, leases::any_free(&networks, epoch));
     list!(lists, leases::unserved(epoch, LIMIT));
-    list!(lists, app_events::has_due(epoch));
+    list!(lists, app_events::due(id(0)));
+    list!(lists, deliveries::event_backlog(bot(), 0, &[], epoch, LIMIT));
     list!(
         lists,
         app_sockets::following(SocketScope::Installation(id(0)), id(0), &[], (LIMIT, 1_000_000), epoch),

@@ -78,6 +78,7 @@ mod coverage;
 mod deliveries;
 mod demo;
 mod due;
+mod event_deliveries;
 mod external_accounts;
 mod filled;
 mod idempotency;

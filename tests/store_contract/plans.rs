@@ -80,7 +80,6 @@ const WHOLE: &[(&str, &str)] = &[
     ("stats::open_deliveries", "an index of the open deliveries"),
     ("leases::any_free", "with statistics, users and their bots up to the first that is free"),
     ("leases::unserved", "with statistics of a hub whose bots are free, as here, the bots of the hub"),
-    ("app_events::has_due", "an index of the events that are to be sent; ends with the first"),
 ];
 
 /// Lists of everyone's rows in the order of their ids, which end with their limit.

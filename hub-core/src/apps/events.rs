@@ -7,14 +7,14 @@ use serde_json::{Value, json, value::RawValue};
 use super::{AppEventKind, AppInput, AppRuntime, Apps, routing};
 use crate::{
     access::Actor,
-    app_status::plain,
-    context::Context,
+    app_status::new_event,
     error::{Error, Result},
     id::{AppId, BotId, Ids, InstallationId, MessageId, TraceId},
+    media::Files,
     model::{app_event::AppEvent, media::SignedUrl},
     network::{MessageItem, MessageKind, items},
     page::{Page, PageRequest},
-    store::app_events::NewAppEvent,
+    store::app_events::{NewAppEvent, QueuedEvent},
     time::Timestamp,
 };
 
@@ -73,7 +73,7 @@ pub(crate) fn of_message(
     ids: &Ids,
     now: Timestamp,
     mut trace: impl FnMut(&AppRuntime) -> TraceId,
-) -> Vec<NewAppEvent> {
+) -> Vec<QueuedEvent> {
     let input = routing::route(apps, message.kind, message.text);
     let event = |(runtime, input): (&AppRuntime, AppInput<'_>)| {
         let kind = match (&input, routing::kind_of(message.kind)) {
@@ -82,10 +82,12 @@ pub(crate) fn of_message(
         };
         let trace_id = Some(trace(runtime));
         let message_id = Some(message.message_id);
-        let (peer, sent_at) = (message.peer.to_owned(), message.sent_at);
         let data = data(runtime, &input, message);
         let of = (runtime.app.app_id, runtime.app.bot_id, runtime.app.installation_id);
-        NewAppEvent { message_id, trace_id, peer, ..plain(of, kind, &data, ids, sent_at, now) }
+        let (peer, has_webhook) = (message.peer, runtime.has_webhook);
+        let mut queued = new_event(of, peer, has_webhook, kind, &data, ids, message.sent_at, now);
+        queued.event = NewAppEvent { message_id, trace_id, ..queued.event };
+        queued
     };
     input.into_iter().map(event).collect()
 }
@@ -138,7 +140,10 @@ struct MessageData {
 ///
 /// # Errors
 /// `UNAVAILABLE` when the store cannot be read.
-pub(crate) async fn add_links<'e>(ctx: &Context, events: impl Iterator<Item = &'e mut String>) -> Result<()> {
+pub(crate) async fn add_links<'e>(
+    files: Files<'_>,
+    events: impl Iterator<Item = &'e mut String>,
+) -> Result<()> {
     let with_files = |event: &'e mut String| {
         let read: MessageEvent = serde_json::from_str(event).ok()?;
         let has_files = read.data.items.iter().any(MessageItem::is_file);
@@ -146,7 +151,7 @@ pub(crate) async fn add_links<'e>(ctx: &Context, events: impl Iterator<Item = &'
     };
     let events: Vec<_> = events.filter_map(with_files).collect();
     let ids: Vec<MessageId> = events.iter().map(|(id, _)| *id).collect();
-    let files = ctx.files().of_messages(&ids).await?;
+    let files = files.of_messages(&ids).await?;
     for (id, text) in events {
         let mut event: Value = serde_json::from_str(text).map_err(Error::internal)?;
         for file in files.get(&id).into_iter().flatten() {

@@ -14,7 +14,7 @@ use crate::{
     id::{AppId, BotId, InstallationId},
     idempotency::{self, Idempotent},
     model::{
-        app::{App, Installation, InstallationRecord, NewToken},
+        app::{App, Installation, InstallationRecord, NewToken, SocketScope},
         app_event::AppEventKind,
         audit::Action,
         handle::Handle,
@@ -165,6 +165,7 @@ impl Apps<'_> {
         .await?;
         self.notify_changed(bot_id, app.id, Changed::Installed);
         self.ctx.node.wake.hint(Hint::AppEvents);
+        self.ctx.node.wake.hint(Hint::Delivery(bot_id));
         self.announce(actor, &app, &installed).await;
         Ok(Install::Done(Box::new(installed)))
     }
@@ -244,7 +245,8 @@ impl Apps<'_> {
                 tx.channels().begin_change(scope, bot_id).await?;
                 let installation = find(tx, scope, bot_id, app_id).await?.installation;
                 let app = tx.apps().find(super::everybody()?, app_id).await?.ok_or_else(not_found)?;
-                tx.app_events().give_up(installation.id, "the app was taken off the bot").await?;
+                // What is open fails, and its traces say why.
+                tx.app_events().hasten(SocketScope::Installation(installation.id), now).await?;
                 notify(tx, &ctx, &app, &installation, AppEventKind::AppUninstalled).await?;
                 let Installation { id, app_name, .. } = installation;
                 tx.installations().delete(id).await?;
@@ -262,6 +264,7 @@ impl Apps<'_> {
         self.ctx.notify_revoked(revoked);
         self.notify_changed(bot_id, app_id, Changed::Removed);
         self.ctx.node.wake.hint(Hint::AppEvents);
+        self.ctx.node.wake.hint(Hint::Delivery(bot_id));
         Ok(())
     }
 
@@ -297,7 +300,9 @@ pub(super) async fn notify(
         "bot_id": installation.bot_id, "handle": installation.handle, "scopes": installation.scopes });
     let now = ctx.store.now();
     let of = (app.id, installation.bot_id, installation.id);
-    tx.app_events().insert(&[&crate::app_status::plain(of, kind, &data, &ctx.ids, now, now)]).await
+    let has_webhook = app.webhook_verified && app.webhook_url.is_some();
+    let event = crate::app_status::new_event(of, "", has_webhook, kind, &data, &ctx.ids, now, now);
+    tx.app_events().insert(&[&event]).await
 }
 
 /// An installation that is not stored yet.

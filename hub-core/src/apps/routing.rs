@@ -105,6 +105,7 @@ mod tests {
             handle: handle.parse().unwrap(),
             events: events.to_vec(),
             commands: commands.iter().map(|name| (*name).to_owned()).collect(),
+            has_webhook: true,
         }
     }
 

@@ -14,7 +14,10 @@ use crate::{
     egress::Call,
     error::{Error, ErrorCode, Result},
     id::AppId,
-    model::audit::{Action, NewEntry},
+    model::{
+        app::SocketScope,
+        audit::{Action, NewEntry},
+    },
     wake::Hint,
 };
 
@@ -60,7 +63,7 @@ impl Apps<'_> {
             Box::pin(async move {
                 let same = tx.apps().set_verified(id, &url, verified).await?;
                 if same && verified {
-                    tx.app_events().hasten(id, now).await?;
+                    tx.app_events().hasten(SocketScope::App(id), now).await?;
                     if let Some(entry) = entry {
                         tx.audit().add(&entry).await?;
                     }
@@ -72,6 +75,7 @@ impl Apps<'_> {
         let (same, bots) = noted.await?;
         for bot_id in bots {
             self.ctx.node.wake.hint(Hint::Bot(bot_id));
+            self.ctx.node.wake.hint(Hint::Delivery(bot_id));
         }
         self.ctx.node.wake.hint(Hint::AppEvents);
         if !same {

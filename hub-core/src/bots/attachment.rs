@@ -11,7 +11,7 @@ use crate::{
     context::Context,
     error::{Error, ErrorCode, Result},
     id::{BotId, ChannelId, MediaId},
-    media::{KeptFile, NewFile},
+    media::{KeptFile, MediaRoom, NewFile},
     model::media::MediaState,
     secret::TokenHash,
     store::Tx,
@@ -90,30 +90,28 @@ impl Attachment {
         channel_id: Option<ChannelId>,
         stop: &CancellationToken,
     ) -> Result<KeptFile> {
-        let new = |file_name: String, content_type: Option<String>, bytes: Bytes| NewFile {
-            owner_id: bot.owner_id,
-            bot_id: bot.id,
-            channel_id,
-            file_name,
-            content_type,
-            bytes,
+        if let Self::Upload(id) = self {
+            return uploaded(ctx, &id, bot.id, channel_id).await;
+        }
+        let Some(loaded) = stop.run_until_cancelled(self.load(ctx)).await else {
+            let reason = "the caller disconnected before the file was downloaded";
+            return Err(Error::new(ErrorCode::Unavailable, reason));
         };
+        let (Fetched { file_name, content_type, bytes }, _room) = loaded?;
+        let (owner_id, bot_id) = (bot.owner_id, bot.id);
+        ctx.files().keep(NewFile { owner_id, bot_id, channel_id, file_name, content_type, bytes }).await
+    }
+
+    /// Reads a file that is not an upload; one at a URL is fetched. The room in memory is given back when it is dropped.
+    pub(crate) async fn load<S>(self, ctx: &Context<S>) -> Result<(Fetched, Option<MediaRoom>)> {
         match self {
-            Self::Upload(id) => uploaded(ctx, &id, bot.id, channel_id).await,
+            Self::Upload(_) => Err(unknown_upload()),
             Self::Bytes { file_name, content_type, bytes } => {
-                ctx.files().keep(new(file_name, content_type, bytes)).await
+                Ok((Fetched { file_name, content_type, bytes }, None))
             }
             Self::Url(url) => {
-                let download = async {
-                    let room = ctx.media.room(ctx.config.media.max_outbound).await;
-                    (room, fetch(ctx, &url).await)
-                };
-                let Some((_room, fetched)) = stop.run_until_cancelled(download).await else {
-                    let reason = "the caller disconnected before the file was downloaded";
-                    return Err(Error::new(ErrorCode::Unavailable, reason));
-                };
-                let Fetched { file_name, content_type, bytes } = fetched?;
-                ctx.files().keep(new(file_name, content_type, bytes)).await
+                let room = ctx.media.room(ctx.config.media.max_outbound).await;
+                Ok((fetch(ctx, &url).await?, Some(room)))
             }
         }
     }

@@ -23,11 +23,11 @@ const MAX_REDIRECTS: usize = 5;
 
 /// A file as its server names it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Fetched {
-    pub(super) file_name: String,
+pub(crate) struct Fetched {
+    pub(crate) file_name: String,
     /// `None` when the server knows nothing better than that it is a file.
-    pub(super) content_type: Option<String>,
-    pub(super) bytes: Bytes,
+    pub(crate) content_type: Option<String>,
+    pub(crate) bytes: Bytes,
 }
 
 /// Fetches a file through the guarded client. Up to five redirects are followed; each is held to the same rule as the
@@ -36,7 +36,7 @@ pub(super) struct Fetched {
 /// # Errors
 /// `INVALID_PARAMS` for an address that is not allowed, `PAYLOAD_TOO_LARGE`, `UPSTREAM_ERROR` with what the server
 /// responded.
-pub(super) async fn fetch(ctx: &Context, url: &str) -> Result<Fetched> {
+pub(super) async fn fetch<S>(ctx: &Context<S>, url: &str) -> Result<Fetched> {
     let watch = Stopwatch::start();
     let mut url = checked(ctx, url, "")?;
     let mut visited = Vec::new();
@@ -64,7 +64,7 @@ pub(super) async fn fetch(ctx: &Context, url: &str) -> Result<Fetched> {
 }
 
 /// Checks the URL that the caller named, or that a redirect leads to.
-fn checked(ctx: &Context, url: &str, redirect: &str) -> Result<CheckedUrl> {
+fn checked<S>(ctx: &Context<S>, url: &str, redirect: &str) -> Result<CheckedUrl> {
     ctx.egress.check_url(url).map_err(|error| {
         let reason = error.details().first().map(|detail| detail.reason.to_string());
         let reason = reason.unwrap_or_else(|| error.message().to_owned());
@@ -73,7 +73,7 @@ fn checked(ctx: &Context, url: &str, redirect: &str) -> Result<CheckedUrl> {
 }
 
 /// The URL of a redirect, if it may be followed after these.
-fn followed(ctx: &Context, visited: &[CheckedUrl], next: &Url) -> Result<CheckedUrl> {
+fn followed<S>(ctx: &Context<S>, visited: &[CheckedUrl], next: &Url) -> Result<CheckedUrl> {
     let to = shown(next);
     if visited.last().is_some_and(|last| last.as_url().scheme() == "https") && next.scheme() == "http" {
         return Err(upstream(&format!("the redirect to {to} leads from https to http")));

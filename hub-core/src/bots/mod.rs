@@ -43,6 +43,7 @@ pub use crate::{
 pub use attachment::Attachment;
 pub use binding::{BindStep, BindView, NewBind};
 pub use contacts::Contact;
+pub(crate) use fetch::Fetched;
 pub use send::{NewSend, Sent};
 pub use stats::UserStats;
 
@@ -183,6 +184,7 @@ impl<'h> Bots<'h> {
         self.ctx.node.wake.hint(Hint::Bot(id));
         if is_told {
             self.ctx.node.wake.hint(Hint::AppEvents);
+            self.ctx.node.wake.hint(Hint::Delivery(id));
         }
         Ok(bot)
     }

@@ -9,19 +9,19 @@ use tokio::sync::MutexGuard;
 use super::{
     bot::{BotWork, Unloaded},
     bots::Bots,
-    job::{Job, open_job},
+    job::{Delivery, EventJob, open_job},
     queue::Queue,
     routing::lane_of,
     shared_clock::SharedClock,
-    work_store::WorkStore,
+    work_store::{BacklogRows, WorkStore},
 };
 use crate::{
     error::Result,
     id::DeliveryId,
-    model::sinks::{SinkId, SinkKey},
+    model::sinks::{SinkKey, SinkKind},
     secret::Sealer,
     store::{
-        deliveries::{DeliveryState, JobRow},
+        deliveries::{DeliveryState, EventJobRow},
         due,
     },
     time::{Clock, Instant},
@@ -32,7 +32,7 @@ const CHUNK_ROWS: u32 = 500;
 
 /// A delivery ready for its lane.
 struct Loaded {
-    job: Job,
+    delivery: Delivery,
     lane: String,
     not_before: Option<Instant>,
 }
@@ -57,7 +57,7 @@ impl Backlog {
     /// Loads more when a sink has little left in memory and more in the store. Does nothing during another scan: the
     /// next job that ends calls it again.
     pub(super) async fn refill(&self, bot: &BotWork, key: SinkKey) {
-        if !self.queue.lanes(key.sink).is_low(key) {
+        if !self.queue.lanes(key.kind()).is_low(key) {
             return;
         }
         if let Ok(unloaded) = bot.unloaded.try_lock()
@@ -87,26 +87,26 @@ impl Backlog {
         }
         loop {
             let mut full: Vec<SinkKey> = Vec::new();
-            for sink in SinkId::ALL {
+            for sink in SinkKind::ALL {
                 let lanes = self.queue.lanes(sink);
                 full.extend(channels.sinks(sink).filter(|key| !lanes.room(*key)));
             }
             let rows = store.backlog(&bot.lease, &full, store.now(), CHUNK_ROWS).await?;
+            let has_more = rows.messages.len().max(rows.events.len()) >= CHUNK_ROWS as usize;
             if self.shared_clock.has_unfollowed_step() {
                 return Ok(());
             }
-            let whole = rows.len() < CHUNK_ROWS as usize;
             let mut loaded = self.load(bot, rows);
             if !loaded.is_empty() {
-                let ids: Vec<DeliveryId> = loaded.iter().map(|loaded| loaded.job.id).collect();
+                let ids: Vec<DeliveryId> = loaded.iter().map(|loaded| loaded.delivery.id()).collect();
                 let claimed = store.claim(ids.clone(), bot.lease.fence).await;
                 let claimed = claimed.inspect_err(|_| unloaded.add_uncertain(ids))?;
                 // What a lost lease did not claim belongs to another node, and what was deleted to none.
-                loaded.retain(|loaded| claimed.contains(&loaded.job.id));
+                loaded.retain(|loaded| claimed.contains(&loaded.delivery.id()));
                 failpoint!("backlog.claimed", passed);
                 self.push(bot, loaded);
             }
-            if whole {
+            if !has_more {
                 unloaded.set(full.into_iter().collect::<HashSet<_>>());
                 return Ok(());
             }
@@ -114,11 +114,17 @@ impl Backlog {
     }
 
     /// Opens rows. One that does not open stays in the store and is logged once per scan.
-    fn load(&self, bot: &BotWork, rows: Vec<Result<JobRow>>) -> Vec<Loaded> {
+    fn load(&self, bot: &BotWork, rows: BacklogRows) -> Vec<Loaded> {
         let channels = bot.channels();
         let (clock, now) = (&self.clock, self.store.now());
-        let mut loaded = Vec::with_capacity(rows.len());
-        for row in rows {
+        let not_before = |attempts, due_at| (attempts > 0).then(|| clock.instant() + due::wait(due_at, now));
+        let event = |row: EventJobRow| {
+            let job = EventJob::open(&row, bot.lease.bot_id, bot.lease.fence, clock, now);
+            let lane = if row.state == DeliveryState::Parked { job.id.to_string() } else { row.lane };
+            Loaded { not_before: not_before(job.attempts, row.due_at), delivery: Delivery::Event(job), lane }
+        };
+        let mut loaded: Vec<Loaded> = rows.events.into_iter().map(event).collect();
+        for row in rows.messages {
             let opened = row.and_then(|row| {
                 let own_lane = row.state == DeliveryState::Parked || row.seq == 0;
                 let (lane, due_at) = (row.lane.clone(), row.due_at);
@@ -139,17 +145,22 @@ impl Backlog {
                 Some(channel) => lane_of(channel, &job.content, job.sink, job.id),
                 None => lane,
             };
-            let not_before = (job.attempts > 0).then(|| clock.instant() + due::wait(due_at, now));
-            loaded.push(Loaded { job, lane, not_before });
+            let not_before = not_before(job.attempts, due_at);
+            loaded.push(Loaded { delivery: Delivery::Message(job), lane, not_before });
         }
         loaded
     }
 
     fn push(&self, bot: &BotWork, loaded: Vec<Loaded>) {
         let channels = bot.channels();
-        for Loaded { job, lane, not_before } in loaded {
-            let channel = channels.channels.iter().find(|channel| channel.id == job.channel_id);
-            self.queue.push(job, &lane, channel.map(Arc::as_ref), not_before);
+        for Loaded { delivery, lane, not_before } in loaded {
+            let channel = match &delivery {
+                Delivery::Message(job) => {
+                    channels.channels.iter().find(|channel| channel.id == job.channel_id)
+                }
+                Delivery::Event(_) => None,
+            };
+            self.queue.push(delivery, &lane, channel.map(Arc::as_ref), not_before);
         }
         self.queue.ready.notify_one();
     }

@@ -261,6 +261,7 @@ pub(super) async fn store_status(
         tracing::info!(%bot_id, status = status.as_str(), "bot status");
         ctx.node.events.notify(Event::Bot { bot_id, status });
         ctx.node.wake.hint(Hint::AppEvents);
+        ctx.node.wake.hint(Hint::Delivery(bot_id));
     }
     Ok(())
 }

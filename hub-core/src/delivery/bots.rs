@@ -132,7 +132,7 @@ impl Bots {
         bot.set_status(BotStatus::Error, Some(reason)).await;
         self.write().remove(&bot_id);
         bot.tasks.stop();
-        queue.forget(|job| job.bot_id == bot_id);
+        queue.forget(|delivery| delivery.bot_id() == bot_id);
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<BotId, Arc<BotWork>>> {

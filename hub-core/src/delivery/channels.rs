@@ -15,7 +15,7 @@ use crate::{
         cause::Cause,
         channel::{ChannelRecord, OnPluginError, decode},
         handle::Handle,
-        sinks::{AiSettings, SinkId, SinkKey, WebSocketSettings, WebhookSettings},
+        sinks::{AiSettings, SinkId, SinkKey, SinkKind, WebSocketSettings, WebhookSettings},
     },
     network::MessageKind,
     redact::Redactor,
@@ -37,8 +37,13 @@ pub struct BotChannels {
 
 impl BotChannels {
     /// The sinks of a kind, of every channel.
-    pub(super) fn sinks(&self, sink: SinkId) -> impl Iterator<Item = SinkKey> {
-        self.channels.iter().map(move |channel| SinkKey { channel: channel.id, sink })
+    pub(super) fn sinks(&self, kind: SinkKind) -> impl Iterator<Item = SinkKey> {
+        let channels = kind
+            .of_channel()
+            .map(|sink| self.channels.iter().map(move |channel| SinkKey::Channel(channel.id, sink)));
+        let apps = self.apps.iter().map(|app| SinkKey::App(app.app.installation_id));
+        let apps = apps.filter(move |_| kind == SinkKind::App);
+        channels.into_iter().flatten().chain(apps)
     }
 }
 

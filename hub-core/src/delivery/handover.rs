@@ -86,7 +86,7 @@ async fn hand_over(ctx: &WorkContext, bots: &Bots, queue: &Queue, moved: Vec<Arc
     // What does not end in time is fenced, and attempted again by the other node.
     let mut ended = pin!(ended(&ctx.clock, moved, ctx.config.drain));
     while let Some(ended) = ended.next().await {
-        queue.forget(|job| ended.iter().any(|bot| bot.lease.bot_id == job.bot_id));
+        queue.forget(|delivery| ended.iter().any(|bot| bot.lease.bot_id == delivery.bot_id()));
         // Their work cannot go on here: deliveries count as held in memory until the fence grows.
         while let Err(error) = ctx.store.hand_over(leases_of(&ended), to).await {
             tracing::warn!(%error, "bots could not be handed over; retrying");

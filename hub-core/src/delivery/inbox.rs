@@ -10,9 +10,11 @@ use std::{
 use super::{
     bot::BotWork,
     bots::Bots,
-    job::Job,
+    job::{Delivery, Job},
     queue::Queue,
-    routing::{BatchContext, Routed, RoutedChannel, RoutedDelivery, Router, lane_of, log_row, status_of},
+    routing::{
+        BatchContext, Routed, RoutedChannel, RoutedDelivery, RoutedEvent, Router, lane_of, log_row, status_of,
+    },
     work_store::WorkStore,
 };
 use crate::{
@@ -21,7 +23,7 @@ use crate::{
     invariants::invariant,
     model::{
         message::QuotedMessage,
-        sinks::{SinkId, SinkKey},
+        sinks::{SinkKey, SinkKind},
     },
     network::{Batch, InboundMessage, MessageClass, MessageKind},
     node::{LogEntry, Node},
@@ -85,8 +87,8 @@ impl Inbox {
     /// Whether a webhook of the bot is [crowded](super::lanes::Lanes::is_crowded).
     pub(super) fn is_crowded(&self, bot: &BotWork) -> bool {
         let (now, channels) = (self.clock.instant(), bot.channels());
-        let lanes = self.queue.lanes(SinkId::Webhook);
-        channels.sinks(SinkId::Webhook).any(|key| lanes.is_crowded(key, now))
+        let lanes = self.queue.lanes(SinkKind::Webhook);
+        channels.sinks(SinkKind::Webhook).any(|key| lanes.is_crowded(key, now))
     }
 
     /// Notes that a bot's network answered with nothing new; stored within about a second.
@@ -127,7 +129,7 @@ impl Inbox {
         let mut messages = Vec::with_capacity(batch.messages.len());
         for message in &batch.messages {
             let claims = |key: SinkKey| {
-                let held = !unloaded.includes(key) && self.queue.lanes(key.sink).room(key);
+                let held = !unloaded.includes(key) && self.queue.lanes(key.kind()).room(key);
                 if !held {
                     unloaded.add(key);
                 }
@@ -185,9 +187,7 @@ impl Inbox {
             }
             Err(error) => {
                 if error.code() == ErrorCode::Unavailable {
-                    let channels = routed.iter().flat_map(|routed| &routed.channels);
-                    let deliveries = channels.flat_map(|one| &one.deliveries);
-                    unloaded.add_uncertain(deliveries.filter(|one| one.held).map(|one| one.id));
+                    unloaded.add_uncertain(routed.iter().flat_map(Routed::held));
                     self.bots.scan_later(bot.lease.bot_id);
                 }
                 Err(error)
@@ -242,10 +242,14 @@ impl Inbox {
         routed: Vec<Routed>,
         stored: &[Option<Vec<i64>>],
     ) {
-        let (mut pushed, mut notifies_apps) = (false, false);
+        let (mut pushed, mut has_events) = (false, false);
         for ((message, routed), seqs) in messages.iter().zip(routed).zip(stored) {
             let Some(seqs) = seqs else { continue };
-            notifies_apps |= routed.notifies_apps;
+            has_events |= !routed.events.is_empty();
+            for RoutedEvent { job, lane, .. } in routed.events.into_iter().filter(|one| one.held) {
+                self.queue.push(Delivery::Event(job), &lane, None, None);
+                pushed = true;
+            }
             let message_id = routed.content.message_id;
             self.node.events.notify(Event::Message { bot_id: bot.lease.bot_id, message_id });
             for (taken, seq) in routed.channels.into_iter().zip(seqs).filter(|(_, seq)| **seq > 0) {
@@ -276,12 +280,12 @@ impl Inbox {
                         media: Vec::new(),
                     };
                     let lane = lane_of(&channel, &job.content, sink, id);
-                    self.queue.push(job, &lane, Some(&channel), None);
+                    self.queue.push(Delivery::Message(job), &lane, Some(&channel), None);
                     pushed = true;
                 }
             }
         }
-        if notifies_apps {
+        if has_events {
             self.node.wake.hint(Hint::AppEvents);
         }
         if pushed {

@@ -1,11 +1,11 @@
-//! A delivery in memory: a message on its way to one sink.
+//! Deliveries in memory: a message on its way to a sink of a channel, or an event on its way to an app.
 
 use std::sync::Arc;
 
 use super::{channels::ChannelRuntime, lanes::Queued};
 use crate::{
     error::Result,
-    id::{BotId, ChannelId, DeliveryId, TraceId},
+    id::{AppEventId, BotId, ChannelId, DeliveryId, InstallationId, MessageId, TraceId},
     model::{
         media::MediaView,
         sinks::{SinkId, SinkKey},
@@ -13,11 +13,111 @@ use crate::{
     payload::{Content, Payload},
     redact::Redactor,
     secret::{Sealer, Secret},
-    store::deliveries::JobRow,
+    store::deliveries::{EventJobRow, JobRow},
     time::{Clock, Instant, Timestamp},
 };
 
-/// One delivery.
+/// A delivery in its lane.
+#[derive(Debug)]
+pub enum Delivery {
+    /// A message to a sink of a channel.
+    Message(Job),
+    /// An event to an app.
+    Event(EventJob),
+}
+
+impl Delivery {
+    pub const fn id(&self) -> DeliveryId {
+        match self {
+            Self::Message(job) => job.id,
+            Self::Event(job) => job.id,
+        }
+    }
+
+    pub const fn trace_id(&self) -> Option<TraceId> {
+        match self {
+            Self::Message(job) => Some(job.trace_id),
+            Self::Event(job) => job.trace_id,
+        }
+    }
+
+    pub const fn bot_id(&self) -> BotId {
+        match self {
+            Self::Message(job) => job.bot_id,
+            Self::Event(job) => job.bot_id,
+        }
+    }
+
+    /// The lease under which it is held.
+    pub const fn fence(&self) -> i64 {
+        match self {
+            Self::Message(job) => job.fence,
+            Self::Event(job) => job.fence,
+        }
+    }
+
+    /// Attempts made.
+    pub const fn attempts(&self) -> u32 {
+        match self {
+            Self::Message(job) => job.attempts,
+            Self::Event(job) => job.attempts,
+        }
+    }
+
+    /// The sink in whose queue it waits.
+    pub const fn key(&self) -> SinkKey {
+        match self {
+            Self::Message(job) => job.key(),
+            Self::Event(job) => SinkKey::App(job.installation_id),
+        }
+    }
+
+    /// Whether it waits for the files of this message.
+    pub fn waits_for_files_of(&self, message: MessageId) -> bool {
+        matches!(self, Self::Message(job) if job.attempts == 0 && job.content.message_id == message)
+    }
+}
+
+impl Queued for Delivery {
+    fn is_retry(&self) -> bool {
+        self.attempts() > 0
+    }
+}
+
+/// The delivery of an event to an app. The event itself is read when it is sent.
+#[derive(Debug)]
+pub struct EventJob {
+    pub id: DeliveryId,
+    /// The trace of the event's cause.
+    pub trace_id: Option<TraceId>,
+    pub bot_id: BotId,
+    pub installation_id: InstallationId,
+    pub event_id: AppEventId,
+    /// The lease under which it is held.
+    pub fence: i64,
+    /// Attempts made, including those that ended without a request.
+    pub attempts: u32,
+    pub first_attempt: Option<Instant>,
+}
+
+impl EventJob {
+    /// Opens a stored delivery at `now` of the store's clock.
+    pub(crate) fn open(row: &EventJobRow, bot_id: BotId, fence: i64, clock: &Clock, now: Timestamp) -> Self {
+        let instant = clock.instant();
+        Self {
+            id: row.id,
+            trace_id: row.trace_id,
+            bot_id,
+            installation_id: row.installation_id,
+            event_id: row.event_id,
+            fence,
+            attempts: u32::try_from(row.attempts).unwrap_or(u32::MAX),
+            first_attempt: row.first_attempt_at.map(|at| instant - now.since(at)),
+        }
+    }
+}
+
+/// The delivery of a message to a sink of a channel.
 #[derive(Debug)]
 pub struct Job {
     /// The `webhook-id` of every attempt.
@@ -65,13 +165,7 @@ impl Job {
 
     /// Returns the sink whose queue the delivery waits in.
     pub const fn key(&self) -> SinkKey {
-        SinkKey { channel: self.channel_id, sink: self.sink }
-    }
-}
-
-impl Queued for Job {
-    fn is_retry(&self) -> bool {
-        self.attempts > 0
+        SinkKey::Channel(self.channel_id, self.sink)
     }
 }
 

@@ -11,14 +11,13 @@
 //! `supervisor` creates these parts, each with what it needs, and runs them for the `bots` whose leases the node
 //! holds; `handover` gives these leases away. What is not in memory is in the store: `backlog` loads it, whatever the reason it was left there.
 //!
-//! In addition, `apps` delivers events to installed apps from the store, independently; sockets of apps [pull them
-//! from there](crate::apps::sockets), and `tools` calls apps for models.
+//! An event for an app takes the same way as a message to a channel. In addition, sockets of apps [pull events from the
+//! store](crate::apps::sockets), and `tools` calls apps for models.
 
 pub use self::{response_reply::ResponseReply, stage::Outcome};
 pub use crate::{redact, signing};
 
 mod app_reply;
-mod apps;
 mod backlog;
 mod bot;
 mod bots;

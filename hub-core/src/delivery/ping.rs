@@ -102,14 +102,15 @@ pub async fn ping(ctx: &Context, actor: &Actor, bot_id: BotId, channel_id: Chann
 
 /// The step of a reply that a message would get.
 fn unsent(reply: &Reply, now: Timestamp) -> Step {
-    let (status, detail) = match reply.content {
+    let (status, detail) = match &reply.content {
         ReplyContent::Text(_) | ReplyContent::File(_) => {
             let reason = Cause::OnlyTest.to_string();
             (TraceStatus::Skipped, StepDetail { reason: Some(reason), ..StepDetail::default() })
         }
-        ReplyContent::Unsendable(why) => {
-            (TraceStatus::Error, StepDetail { error: Some(StepError::new(why)), ..StepDetail::default() })
-        }
+        ReplyContent::Unsendable(why) => (
+            TraceStatus::Error,
+            StepDetail { error: Some(StepError::new(why.clone())), ..StepDetail::default() },
+        ),
     };
     Step::new(StepName::Reply, reply.by, status, now, now, detail)
 }

@@ -9,23 +9,26 @@ use tokio::sync::Notify;
 
 use super::{
     channels::ChannelRuntime,
-    job::Job,
+    job::Delivery,
     lanes::{Lanes, Pace},
 };
-use crate::{config::HubConfig, id::MessageId, model::sinks::SinkId, time::Instant};
+use crate::{config::HubConfig, id::MessageId, model::sinks::SinkKind, time::Instant};
 
 /// The pace of a channel whose settings are gone: its jobs only have to end.
 const DEFAULT_PACE: Pace = Pace { max_in_flight: 8, spacing: Duration::ZERO };
 /// Messages of one channel that models answer at the same time.
 const MAX_AI_IN_FLIGHT: usize = 4;
+/// Events of one installation that are sent to its app at the same time.
+const MAX_APP_IN_FLIGHT: usize = 4;
 
 /// The deliveries in memory.
 #[derive(Debug)]
 pub(super) struct Queue {
     /// One value per kind of sink: models take minutes where webhooks take milliseconds, and neither may use up the
     /// other's slots or memory.
-    webhook: Mutex<Lanes<Job>>,
-    ai: Mutex<Lanes<Job>>,
+    webhook: Mutex<Lanes<Delivery>>,
+    ai: Mutex<Lanes<Delivery>>,
+    app: Mutex<Lanes<Delivery>>,
     /// Notified when a delivery may start that could not before.
     pub(super) ready: Notify,
 }
@@ -35,43 +38,45 @@ impl Queue {
         Self {
             webhook: Mutex::new(Lanes::new(config.max_jobs, config.max_in_flight)),
             ai: Mutex::new(Lanes::new(config.max_jobs, config.max_ai_in_flight)),
+            app: Mutex::new(Lanes::new(config.max_jobs, config.max_in_flight)),
             ready: Notify::new(),
         }
     }
 
     /// The lanes of a kind of sink.
-    pub(super) fn lanes(&self, sink: SinkId) -> MutexGuard<'_, Lanes<Job>> {
+    pub(super) fn lanes(&self, sink: SinkKind) -> MutexGuard<'_, Lanes<Delivery>> {
         let lanes = match sink {
-            SinkId::Webhook => &self.webhook,
-            SinkId::Ai => &self.ai,
+            SinkKind::Webhook => &self.webhook,
+            SinkKind::Ai => &self.ai,
+            SinkKind::App => &self.app,
         };
         lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a job at the end of its lane, at the pace of its channel; [`Lanes::push`] describes `not_before`.
+    /// Adds a delivery at the end of its lane, at the pace of its channel; [`Lanes::push`] describes `not_before`.
     pub(super) fn push(
         &self,
-        job: Job,
+        delivery: Delivery,
         lane: &str,
         channel: Option<&ChannelRuntime>,
         not_before: Option<Instant>,
     ) {
-        let pace = channel.map_or(DEFAULT_PACE, |channel| pace(channel, job.sink));
-        self.lanes(job.sink).push(job.key(), &Arc::from(lane), pace, job, not_before);
+        let key = delivery.key();
+        let pace = pace(channel, key.kind());
+        self.lanes(key.kind()).push(key, &Arc::from(lane), pace, delivery, not_before);
     }
 
     /// Removes every waiting job that `gone` matches.
-    pub(super) fn forget(&self, gone: impl Fn(&Job) -> bool) {
-        for sink in SinkId::ALL {
+    pub(super) fn forget(&self, gone: impl Fn(&Delivery) -> bool) {
+        for sink in SinkKind::ALL {
             self.lanes(sink).forget(&gone);
         }
     }
 
     /// Lets the deliveries go on that waited for the files of a message.
     pub(super) fn release(&self, message_id: MessageId) {
-        let waits = |job: &Job| job.attempts == 0 && job.content.message_id == message_id;
-        for sink in SinkId::ALL {
-            if self.lanes(sink).release(waits) {
+        for sink in SinkKind::ALL {
+            if self.lanes(sink).release(|delivery| delivery.waits_for_files_of(message_id)) {
                 self.ready.notify_one();
             }
         }
@@ -80,7 +85,7 @@ impl Queue {
     /// Deliveries that wait, those in flight, and those answered whose outcome is not stored yet.
     pub(super) fn counts(&self) -> (usize, usize, usize) {
         let (mut queued, mut in_flight, mut answered) = (0, 0, 0);
-        for sink in SinkId::ALL {
+        for sink in SinkKind::ALL {
             let lanes = self.lanes(sink);
             queued += lanes.len().saturating_sub(lanes.in_flight() + lanes.answered());
             in_flight += lanes.in_flight();
@@ -90,11 +95,15 @@ impl Queue {
     }
 }
 
-/// Returns the limits on running the jobs of a channel's sink.
-fn pace(channel: &ChannelRuntime, sink: SinkId) -> Pace {
-    if sink == SinkId::Ai {
-        return Pace { max_in_flight: MAX_AI_IN_FLIGHT, spacing: Duration::ZERO };
-    }
+/// Returns the limits on running the deliveries to a sink.
+fn pace(channel: Option<&ChannelRuntime>, sink: SinkKind) -> Pace {
+    let at_most = |max_in_flight| Pace { max_in_flight, spacing: Duration::ZERO };
+    let channel = match (sink, channel) {
+        (SinkKind::App, _) => return at_most(MAX_APP_IN_FLIGHT),
+        (_, None) => return DEFAULT_PACE,
+        (SinkKind::Ai, Some(_)) => return at_most(MAX_AI_IN_FLIGHT),
+        (SinkKind::Webhook, Some(channel)) => channel,
+    };
     let spacing = channel
         .webhook
         .rate_limit_per_s

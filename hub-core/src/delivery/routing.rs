@@ -3,7 +3,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{bot::BotWork, media::source_place, work_store::WorkStore};
+use super::{bot::BotWork, job::EventJob, media::source_place, work_store::WorkStore};
 use crate::{
     apps::{SourceMessage, of_message},
     delivery::channels::{BotChannels, ChannelRuntime, Route, RouteInput},
@@ -20,7 +20,7 @@ use crate::{
     payload::Content,
     secret::{Sealed, Sealer, Secret},
     store::{
-        app_events::NewAppEvent,
+        app_events::QueuedEvent,
         deliveries::JobMessage,
         inbox::{AcceptMessage, AcceptRoute, ContactUpdate, MessageRow, NewDelivery, Taken},
         log::LogRow,
@@ -58,10 +58,19 @@ impl BatchContext {
 /// A message that was routed, kept until its commit.
 pub(super) struct Routed {
     pub content: Arc<Content>,
-    /// Whether an app gets an event for it.
-    pub notifies_apps: bool,
+    /// The events of the message for apps: their deliveries, and the lanes of those that this node holds in memory.
+    pub events: Vec<RoutedEvent>,
     /// Channels that the message was routed to, whether they took it or not.
     pub channels: Vec<RoutedChannel>,
+}
+
+impl Routed {
+    /// The deliveries that this node keeps in memory.
+    pub(super) fn held(&self) -> impl Iterator<Item = DeliveryId> {
+        let deliveries = self.channels.iter().flat_map(|channel| &channel.deliveries);
+        let deliveries = deliveries.filter(|delivery| delivery.held).map(|delivery| delivery.id);
+        deliveries.chain(self.events.iter().filter(|event| event.held).map(|event| event.job.id))
+    }
 }
 
 /// A message in a channel, with the deliveries to its sinks.
@@ -77,6 +86,14 @@ pub(super) struct RoutedChannel {
 pub(super) struct RoutedDelivery {
     pub id: DeliveryId,
     pub sink: SinkId,
+    /// Whether this node keeps it in memory.
+    pub held: bool,
+}
+
+/// An event for an app, with its delivery, that is not committed yet.
+pub(super) struct RoutedEvent {
+    pub job: EventJob,
+    pub lane: String,
     /// Whether this node keeps it in memory.
     pub held: bool,
 }
@@ -132,7 +149,7 @@ impl Router {
             sent_at: message.sent_at,
             created_at: now,
         };
-        let mut routed = Routed { content: Arc::clone(&content), notifies_apps: false, channels: Vec::new() };
+        let mut routed = Routed { content: Arc::clone(&content), events: Vec::new(), channels: Vec::new() };
         if message.class != MessageClass::User {
             let trace =
                 (message.class == MessageClass::Quarantined).then(|| self.quarantine_trace(bot, id, now));
@@ -166,7 +183,7 @@ impl Router {
                     let delivery = |sink| RoutedDelivery {
                         id: self.ids.next(),
                         sink,
-                        held: claims(SinkKey { channel: channel.id, sink }),
+                        held: claims(SinkKey::Channel(channel.id, sink)),
                     };
                     work.deliveries.extend(channel.sinks().map(delivery));
                     let new = |one: &RoutedDelivery| NewDelivery {
@@ -184,8 +201,8 @@ impl Router {
             routed.channels.push(work);
         }
         // Traces of apps have no channel, and follow those of the channels.
-        let (apps, traces) = self.notify_apps(bot, channels, &content, now);
-        routed.notifies_apps = !apps.is_empty();
+        let (mut apps, traces) = self.notify_apps(bot, channels, &content, now);
+        routed.events.extend(apps.iter_mut().map(|event| routed_event(bot, event, &mut claims)));
         routes.extend(traces.into_iter().map(without_channel));
         let media = self.files_of(message);
         (AcceptMessage { row, contact: Some(contact), routes, media, apps }, routed)
@@ -198,7 +215,7 @@ impl Router {
         channels: &BotChannels,
         content: &Content,
         now: Timestamp,
-    ) -> (Vec<NewAppEvent>, Vec<NewTrace>) {
+    ) -> (Vec<QueuedEvent>, Vec<NewTrace>) {
         let source = SourceMessage {
             message_id: content.message_id,
             from_user_id: &content.from_user_id,
@@ -342,6 +359,28 @@ impl Router {
         };
         without_channel(trace)
     }
+}
+
+/// The delivery of an event, held in memory unless the event waits for a socket.
+fn routed_event(
+    bot: &BotWork,
+    queued: &mut QueuedEvent,
+    claims: &mut impl FnMut(SinkKey) -> bool,
+) -> RoutedEvent {
+    let held = queued.parked_until.is_none() && claims(SinkKey::App(queued.event.installation_id));
+    queued.claim = if held { bot.lease.fence } else { 0 };
+    let event = &queued.event;
+    let job = EventJob {
+        id: queued.delivery,
+        trace_id: event.trace_id,
+        bot_id: event.bot_id,
+        installation_id: event.installation_id,
+        event_id: event.id,
+        fence: bot.lease.fence,
+        attempts: 0,
+        first_attempt: None,
+    };
+    RoutedEvent { job, lane: queued.lane().into_owned(), held }
 }
 
 /// A trace that belongs to no channel, on its way into the store.

@@ -6,7 +6,7 @@
 //! ```
 //! `Received → Filtered` happens in the inbox, before the commit. The two plugin stages are in `hooks`.
 
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -148,13 +148,15 @@ pub enum ReplyContent {
     Text(String),
     /// A file.
     File(ReplyFile),
-    /// Cannot be sent, for this reason.
-    Unsendable(&'static str),
+    /// A reply that cannot be sent, with the reason.
+    Unsendable(Cow<'static, str>),
 }
 
 /// A file that is stored once it is certain that it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplyFile {
+    /// Text that is sent before the file; may be empty.
+    pub caption: String,
     /// May be empty.
     pub file_name: String,
     pub content_type: Option<String>,

@@ -13,7 +13,6 @@ use futures_util::{StreamExt, stream};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::{
-    apps,
     backlog::Backlog,
     bot::{self, BotWork, Validity},
     bots::Bots,
@@ -90,7 +89,6 @@ impl Supervisor {
         revocation::start(&ctx, tasks);
         tally::start(&ctx, node, tasks);
         log::start(&ctx, node, tasks);
-        apps::start(&ctx, tasks);
         sockets::start(&ctx, tasks);
         if ctx.store.is_shared() {
             hints::start(&ctx, node, tasks);
@@ -292,7 +290,7 @@ impl Supervisor {
                 self.bots.set_stopped(bot_id);
             }
             bot.tasks.stop();
-            self.queue.forget(|job| job.bot_id == bot_id && job.fence == before);
+            self.queue.forget(|delivery| delivery.bot_id() == bot_id && delivery.fence() == before);
         }
         self.validity.set(validity);
     }

@@ -11,15 +11,18 @@ use serde_json::{Value, json};
 
 use super::{
     app_reply::Answered,
-    apps::{call_of, logged, send},
+    sink::app::{call_of, logged},
 };
 use crate::{
+    access::{Actor, AppActor},
     ai::{Tool, ToolCall, ToolScope, Tools},
     apps::{AppEventKind, AppEventState, MAX_LOGGED_BODY, Toolbox, tool_calls},
+    bots::{Attachment, Bots, NewSend},
     context::Context,
     egress::Receipt,
-    error::{Error, Result},
+    error::{Error, ErrorCode, Result},
     id::AppEventId,
+    secret::KeyMark,
     store::app_events::{DueEvent, EventAttempt, NewAppEvent},
     time::{Stopwatch, Timestamp},
 };
@@ -72,7 +75,7 @@ impl AppTools {
 
     async fn ask(&self, question: &Question) -> Result<Receipt, Refusal> {
         let mut note = Note::begin(&self.ctx, &question.event);
-        let call = call_of(&self.ctx, &question.due, CALL_TIMEOUT)?;
+        let call = call_of(&self.ctx, &question.due, self.ctx.store.now(), CALL_TIMEOUT)?;
         let answer = self.ctx.clock.timeout(CALL_TIMEOUT, self.ctx.egress.receive(call)).await;
         let (refusal, error) = match answer {
             Some(Ok(answer)) => {
@@ -101,6 +104,27 @@ impl AppTools {
         Err(Refusal(refusal))
     }
 
+    /// Sends a file to the person of a call as its app; once, however often the call is made.
+    async fn send(&self, due: &DueEvent, media: Option<Attachment>) -> Result<()> {
+        let actor = Actor::App(AppActor {
+            installation_id: due.installation_id,
+            app_id: due.app_id,
+            bot_id: due.bot_id,
+            owner_id: due.owner_id,
+            is_own: false,
+            scopes: due.scopes.unwrap_or_default(),
+            token: KeyMark::default(),
+        });
+        let to_user_id = Some(due.peer.clone());
+        let new = NewSend { to_user_id, media, trace_id: due.trace_id, ..NewSend::default() };
+        let once = format!("reply:{}", due.id);
+        match Bots::new(&self.ctx).send(&actor, due.bot_id, new, Some(&once)).await {
+            // It was sent before, with another response.
+            Err(error) if error.code() == ErrorCode::Conflict => Ok(()),
+            sent => sent.map(drop),
+        }
+    }
+
     /// Returns the result for the model. A file in the answer is sent to the person.
     async fn result(
         &self,
@@ -114,7 +138,7 @@ impl AppTools {
         }
         let sent = match answer.file() {
             Ok(None) => None,
-            Ok(file) => Some(send(&self.ctx, &question.due, String::new(), file).await),
+            Ok(file) => Some(self.send(&question.due, file).await),
             Err(error) => Some(Err(error)),
         };
         let sent = match sent {
@@ -188,9 +212,11 @@ impl Question {
             trace_id: Some(scope.trace_id),
             peer: scope.peer.clone(),
             event: event.clone(),
+            state: AppEventState::Pending,
             attempts: 0,
             webhook_url: Some(of.webhook_url.clone()),
             webhook_secret: of.webhook_secret.clone(),
+            created_at: now,
         };
         let event = NewAppEvent {
             id,
@@ -221,7 +247,6 @@ impl<'a> Note<'a> {
         let attempt = EventAttempt {
             id: event.id,
             state: AppEventState::Failed,
-            due_at: event.now,
             response_status: None,
             response_body: String::new(),
             error: Some("the time for the whole response had expired".to_owned()),

@@ -18,7 +18,7 @@ use crate::{
     app_status::notify_status,
     context::Context,
     error::{Error, Result},
-    id::{BotId, ChannelId, DeliveryId, Ids, MediaId, NodeId, PluginVersionId},
+    id::{AppEventId, BotId, ChannelId, DeliveryId, Ids, MediaId, NodeId, PluginVersionId},
     media::{FileStore, Files},
     model::{
         app::AppRuntime, bot::BotStatus, channel::ChannelRecord, message::QuotedMessage, sinks::SinkKey,
@@ -28,9 +28,10 @@ use crate::{
     store::{
         Store,
         ai::{AiConfigRow, Conversation, ConversationQuery},
+        app_events::DueEvent,
         bots::Answered,
         channel_plugins::InstalledRow,
-        deliveries::{Finished, JobRow},
+        deliveries::{EventJobRow, Finished, FinishedEvent, JobRow},
         due::Followed,
         inbox::{Accept, Accepted},
         leases::{self, Extended, Lease, NodeEntry, WorkRow},
@@ -46,6 +47,15 @@ use crate::{
 const MAX_EARLIER_KEYS: u32 = 3;
 /// Bots without a node that can work for them whose status is set in one round.
 const MAX_UNSERVED: u32 = 100;
+
+/// Deliveries as the backlog scan loads them, oldest first.
+#[derive(Debug, Default)]
+pub struct BacklogRows {
+    /// Those to channels. A damaged row does not keep the others from being read.
+    pub messages: Vec<Result<JobRow>>,
+    /// Those to apps.
+    pub events: Vec<EventJobRow>,
+}
 
 /// The store as the workers see it. Every write returns `UNAVAILABLE` if its commit failed, or may have failed; a
 /// write rejected because of its content has another code.
@@ -112,13 +122,18 @@ pub trait WorkStore: FileStore {
     async fn opened_with_md5(&self, bot_id: BotId, md5: &str) -> Result<Vec<(MediaId, Sealed)>>;
     async fn settle_media(&self, settled: SettledMedia) -> Result<bool>;
 
+    /// Open deliveries that the node does not hold in memory: at most `limit` to channels and as many to apps.
     async fn backlog(
         &self,
         lease: &Lease,
         full: &[SinkKey],
         now: Timestamp,
         limit: u32,
-    ) -> Result<Vec<Result<JobRow>>>;
+    ) -> Result<BacklogRows>;
+    /// An event with what an attempt to deliver it needs; `None` if it is gone.
+    async fn event(&self, id: AppEventId) -> Result<Option<DueEvent>>;
+    /// Stores the outcome of an attempt to deliver an event, unless it was attempted again or has ended.
+    async fn finish_event(&self, finished: FinishedEvent) -> Result<()>;
     async fn claim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<HashSet<DeliveryId>>;
     async fn disclaim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<()>;
     /// Stores the outcome of an attempt. Returns a permit if the first of its replies may be sent at once.
@@ -349,8 +364,20 @@ impl WorkStore for Store {
         full: &[SinkKey],
         now: Timestamp,
         limit: u32,
-    ) -> Result<Vec<Result<JobRow>>> {
-        self.read().await?.deliveries().backlog(lease.bot_id, lease.fence, full, now, limit).await
+    ) -> Result<BacklogRows> {
+        let mut read = self.read().await?;
+        let (bot_id, fence) = (lease.bot_id, lease.fence);
+        let messages = read.deliveries().backlog(bot_id, fence, full, now, limit).await?;
+        let events = read.deliveries().event_backlog(bot_id, fence, full, now, limit).await?;
+        Ok(BacklogRows { messages, events })
+    }
+
+    async fn event(&self, id: AppEventId) -> Result<Option<DueEvent>> {
+        self.read().await?.app_events().due(id).await
+    }
+
+    async fn finish_event(&self, finished: FinishedEvent) -> Result<()> {
+        Self::finish_event(self, finished).await.map(drop)
     }
 
     async fn claim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<HashSet<DeliveryId>> {

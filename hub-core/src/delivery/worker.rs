@@ -10,21 +10,26 @@ use super::{
     bot::BotWork,
     bots::Bots,
     conclusion::{After, Conclusion},
-    job::Job,
+    job::{Delivery, EventJob, Job},
     lanes::Slot,
     media,
     queue::Queue,
     replies::Replies,
-    sink::ai,
+    sink::{
+        ai,
+        app::{self, SentEvent},
+    },
     stage::{Concluded, Filtered, Outcome, Prepared},
     work_store::WorkContext,
 };
 use crate::{
     delivery::channels::ChannelRuntime,
+    id::MessageId,
     invariants::invariant,
     model::{
+        app_event::AppEventState,
         cause::Cause,
-        sinks::{MAX_RETRIES, SinkId, SinkKey},
+        sinks::{MAX_RETRIES, SinkId, SinkKind},
         trace::{DeliveryState, Step, StepDetail, StepError, StepKind, StepName, TraceStatus},
     },
     spans,
@@ -43,7 +48,7 @@ enum Attempted {
     /// The delivery waits at the head of its lane.
     Held(Instant),
     /// The delivery waits at the head of its lane for the files of its message, until then at the latest.
-    Waits(Instant),
+    Waits(MessageId, Instant),
     /// The sink accepted it, and more of the channel may be loaded.
     Delivered(Arc<BotWork>),
     /// It is out of its lane, or belongs to another node.
@@ -89,36 +94,36 @@ impl Worker {
 
     /// Starts every job that may run now. Returns the time at which more may run.
     fn start_jobs(self: &Arc<Self>) -> Option<Instant> {
-        SinkId::ALL.into_iter().filter_map(|sink| self.start_jobs_of(sink)).min()
+        SinkKind::ALL.into_iter().filter_map(|sink| self.start_jobs_of(sink)).min()
     }
 
-    fn start_jobs_of(self: &Arc<Self>, sink: SinkId) -> Option<Instant> {
+    fn start_jobs_of(self: &Arc<Self>, sink: SinkKind) -> Option<Instant> {
         loop {
             let now = self.ctx.clock.instant();
             let mut lanes = self.queue.lanes(sink);
             let popped = lanes.pop(now);
-            for (SinkKey { channel: channel_id, .. }, lane) in lanes.take_doubled() {
-                invariant!(self.ctx.node.violations, false, "one head per lane", %channel_id, %lane);
+            for (sink, lane) in lanes.take_doubled() {
+                invariant!(self.ctx.node.violations, false, "one head per lane", ?sink, %lane);
             }
-            let Some((slot, job)) = popped else { return lanes.next_timer() };
+            let Some((slot, delivery)) = popped else { return lanes.next_timer() };
             drop(lanes);
             let worker = Arc::clone(self);
-            let span =
-                spans::delivery_attempt(job.trace_id, job.id, job.bot_id, job.channel_id, job.attempts + 1);
+            let (id, bot, attempt) = (delivery.id(), delivery.bot_id(), delivery.attempts() + 1);
+            let span = spans::delivery_attempt(delivery.trace_id(), id, bot, delivery.key(), attempt);
             // Boxed, its kilobytes are not copied by everything that wraps it.
-            let run = Box::pin(async move { worker.run(slot, job).await });
+            let run = Box::pin(async move { worker.run(slot, delivery).await });
             self.tasks.spawn("delivery", run.instrument(span));
         }
     }
 
     /// One attempt, from the lane to the commit and back.
-    async fn run(&self, slot: Slot, mut job: Job) {
-        let mut guard = SlotGuard { queue: &self.queue, sink: job.sink, slot: Some(slot) };
-        match AssertUnwindSafe(self.attempt(&mut job, &mut guard)).catch_unwind().await {
-            Ok(Attempted::Held(until)) => guard.hold(job, until),
-            Ok(Attempted::Waits(until)) => {
-                let message_id = job.content.message_id;
-                guard.hold(job, until);
+    async fn run(&self, slot: Slot, mut delivery: Delivery) {
+        let key = delivery.key();
+        let mut guard = SlotGuard { queue: &self.queue, sink: key.kind(), slot: Some(slot) };
+        match AssertUnwindSafe(self.attempt(&mut delivery, &mut guard)).catch_unwind().await {
+            Ok(Attempted::Held(until)) => guard.hold(delivery, until),
+            Ok(Attempted::Waits(message_id, until)) => {
+                guard.hold(delivery, until);
                 // They may have arrived between the query and the hold.
                 if media::is_complete(&self.ctx, message_id).await {
                     self.queue.release(message_id);
@@ -128,21 +133,22 @@ impl Worker {
             Ok(Attempted::Delivered(bot)) => {
                 drop(guard);
                 // For a receiver that takes nothing, the regular poll loads more.
-                self.backlog.refill(&bot, job.key()).await;
+                self.backlog.refill(&bot, key).await;
             }
             // A bug of ours outside the sink: the delivery stays at the head of its lane.
             Err(_) => {
-                tracing::error!(delivery_id = %job.id, "a delivery panicked and is tried again");
-                guard.hold(job, self.ctx.clock.instant() + PANIC_PAUSE);
+                tracing::error!(delivery_id = %delivery.id(), "a delivery panicked and is tried again");
+                guard.hold(delivery, self.ctx.clock.instant() + PANIC_PAUSE);
             }
         }
         self.queue.ready.notify_one();
     }
 
     /// One attempt and its commit.
-    async fn attempt(&self, job: &mut Job, guard: &mut SlotGuard<'_>) -> Attempted {
+    async fn attempt(&self, delivery: &mut Delivery, guard: &mut SlotGuard<'_>) -> Attempted {
         // If another node has the bot now, it finds the row.
-        let Some(bot) = self.bots.get(job.bot_id).filter(|bot| bot.lease.fence == job.fence) else {
+        let (bot, fence) = (self.bots.get(delivery.bot_id()), delivery.fence());
+        let Some(bot) = bot.filter(|bot| bot.lease.fence == fence) else {
             return Attempted::Left;
         };
         let _running = bot.tasks.token();
@@ -150,44 +156,86 @@ impl Worker {
         if !bot.wait_for_lease().await {
             return Attempted::Left; // The holder of the lease finds the row.
         }
-        let attempts = job.attempts as usize;
+        let attempts = delivery.attempts() as usize;
         if !invariant!(
             self.ctx.node.violations,
             attempts <= MAX_RETRIES,
             "attempts within the longest schedule",
-            delivery_id = %job.id,
+            delivery_id = %delivery.id(),
             attempts
         ) {
             return Attempted::Held(self.ctx.clock.instant() + VIOLATION_PAUSE);
         }
-        let Some(channel) = self.channel_of(&bot, job).await else {
-            return Attempted::Left; // Deleted, and its rows with it.
+        let after = match delivery {
+            Delivery::Message(job) => self.attempt_message(&bot, job, guard).await,
+            Delivery::Event(job) => self.attempt_event(&bot, job, guard).await,
+        };
+        match after {
+            Ok(After::Hold { until, .. }) => Attempted::Held(until),
+            Ok(After::Over(DeliveryState::Done)) => Attempted::Delivered(bot),
+            Ok(After::Over(_) | After::Park(_)) => Attempted::Left,
+            Err(attempted) => attempted,
+        }
+    }
+
+    /// One attempt to deliver a message; fails with its position if nothing was concluded.
+    async fn attempt_message(
+        &self,
+        bot: &Arc<BotWork>,
+        job: &mut Job,
+        guard: &mut SlotGuard<'_>,
+    ) -> Result<After, Attempted> {
+        let Some(channel) = self.channel_of(bot, job).await else {
+            return Err(Attempted::Left); // Deleted, and its rows with it.
         };
         match media::of_job(&self.ctx, job).await {
             Ok(Ok(media)) => job.media = media,
-            Ok(Err(until)) => return Attempted::Waits(until),
+            Ok(Err(until)) => return Err(Attempted::Waits(job.content.message_id, until)),
             Err(error) => {
                 bot.report("the files of a message could not be looked for", &error);
-                return Attempted::Held(self.ctx.clock.instant() + PANIC_PAUSE);
+                return Err(Attempted::Held(self.ctx.clock.instant() + PANIC_PAUSE));
             }
         }
         failpoint!("attempt.before", passed);
         let (started, begun) = (self.ctx.store.now(), self.ctx.clock.instant());
-        let sent = AssertUnwindSafe(self.send(&bot, &channel, job, started)).catch_unwind().await;
+        let sent = AssertUnwindSafe(self.send(bot, &channel, job, started)).catch_unwind().await;
         let (concluded, usage) = sent.unwrap_or_else(|_| (panicked(job.sink, started), None));
         job.is_followed = guard.answered();
         failpoint!("attempt.answered", passed);
         job.attempts += 1;
         job.first_attempt.get_or_insert(begun);
-        let Some(after) = self.conclusion.conclude(&bot, &channel, job, concluded, usage).await else {
-            return Attempted::Left;
-        };
+        let after = self.conclusion.conclude(bot, &channel, job, concluded, usage).await;
         failpoint!("attempt.stored", passed);
-        match after {
-            After::Hold { until, .. } => Attempted::Held(until),
-            After::Over(DeliveryState::Done) => Attempted::Delivered(bot),
-            After::Over(_) | After::Park(_) => Attempted::Left,
-        }
+        after.ok_or(Attempted::Left)
+    }
+
+    /// One attempt to deliver an event; fails with its position if nothing was concluded.
+    async fn attempt_event(
+        &self,
+        bot: &BotWork,
+        job: &mut EventJob,
+        guard: &mut SlotGuard<'_>,
+    ) -> Result<After, Attempted> {
+        let mut event = match self.ctx.store.event(job.event_id).await {
+            Ok(Some(event)) if event.state == AppEventState::Pending => event,
+            // Deleted, or written to a socket; its row went with it.
+            Ok(_) => return Err(Attempted::Left),
+            Err(error) => {
+                bot.report("an event for an app could not be read", &error);
+                return Err(Attempted::Held(self.ctx.clock.instant() + PANIC_PAUSE));
+            }
+        };
+        failpoint!("attempt.before", passed);
+        let begun = self.ctx.clock.instant();
+        let sent = AssertUnwindSafe(app::send(&self.ctx, &mut event)).catch_unwind().await;
+        let sent = sent.unwrap_or_else(|_| SentEvent::panicked());
+        guard.answered();
+        failpoint!("attempt.answered", passed);
+        job.attempts += 1;
+        job.first_attempt.get_or_insert(begun);
+        let after = self.conclusion.conclude_event(bot, job, &event, sent).await;
+        failpoint!("attempt.stored", passed);
+        after.ok_or(Attempted::Left)
     }
 
     /// Sends the message to the sink, through the stages.
@@ -207,7 +255,7 @@ impl Worker {
             SinkId::Webhook => {
                 let drafted = Filtered { job, channel: Arc::clone(channel) }.draft();
                 let mut prepared = drafted.on_request(&self.ctx).await;
-                self.reply_at_once(bot, channel, job, &mut prepared).await;
+                self.reply_at_once(bot, job, &mut prepared).await;
                 (prepared.attempt(&self.ctx).await.on_response(&self.ctx).await, None)
             }
             SinkId::Ai => {
@@ -219,18 +267,12 @@ impl Worker {
 
     /// Sends the replies of request hooks without waiting for the receiver. Replies that cannot be stored now are
     /// stored with the outcome, under the same keys.
-    async fn reply_at_once(
-        &self,
-        bot: &BotWork,
-        channel: &ChannelRuntime,
-        job: &Job,
-        prepared: &mut Prepared<'_>,
-    ) {
+    async fn reply_at_once(&self, bot: &BotWork, job: &Job, prepared: &mut Prepared<'_>) {
         if prepared.replies.is_empty() {
             return;
         }
         prepared.replied = true;
-        let to_sender = Replies { ctx: &self.ctx, bot, channel, job };
+        let to_sender = Replies::to_message(&self.ctx, bot, job);
         if to_sender.closed_group(self.ctx.store.now()).is_some() {
             // The outcome shows them, with the reason.
             return;
@@ -297,7 +339,7 @@ fn panicked(sink: SinkId, started: Timestamp) -> Concluded {
 /// Gives the slot back whatever happens, a panic included.
 struct SlotGuard<'q> {
     queue: &'q Queue,
-    sink: SinkId,
+    sink: SinkKind,
     slot: Option<Slot>,
 }
 
@@ -311,9 +353,9 @@ impl SlotGuard<'_> {
         is_followed
     }
 
-    fn hold(mut self, job: Job, until: Instant) {
+    fn hold(mut self, delivery: Delivery, until: Instant) {
         if let Some(slot) = self.slot.take() {
-            self.queue.lanes(self.sink).hold(slot, job, until);
+            self.queue.lanes(self.sink).hold(slot, delivery, until);
         }
     }
 }

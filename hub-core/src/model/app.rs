@@ -272,6 +272,8 @@ pub struct AppRuntime {
     pub events: Vec<AppEventKind>,
     /// Its commands, without the slash, in lower case.
     pub commands: Vec<String>,
+    /// Whether it has a webhook that has echoed a challenge. Without one, events wait for a socket.
+    pub has_webhook: bool,
 }
 
 /// A tool of an app.

@@ -1,10 +1,13 @@
 //! Events that an app can subscribe to.
 
+use std::time::Duration;
+
 use hub_macros::FromRow;
 
 use crate::{
     error::Error,
     id::{AppEventId, TraceId},
+    model::sinks::DEFAULT_SCHEDULE_S,
     time::Timestamp,
     words::words,
 };
@@ -52,6 +55,11 @@ pub(crate) fn parse_all(words: &[String]) -> Result<Vec<AppEventKind>, Error> {
         }
     }
     Ok(kinds)
+}
+
+/// Returns the time that an event waits for a socket: the length of the default retry schedule of webhooks.
+pub fn socket_wait() -> Duration {
+    Duration::from_secs(DEFAULT_SCHEDULE_S.iter().map(|seconds| u64::from(*seconds)).sum())
 }
 
 words! {

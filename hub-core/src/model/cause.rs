@@ -116,9 +116,9 @@ causes! {
     AnsweredUncounted { model: String } = "answered by {model}";
 
     AppDelivered = "delivered to the app";
-    AppDeliveredWithout { failure: Box<Cause> } = "delivered to the app; {failure}";
-    AppNotDelivered = "not delivered to the app";
-    AppRetrying { attempt: u32, attempts: usize } = "the app did not accept it; attempt {attempt} of {attempts}";
+    WaitsForSocket = "the app has no webhook, so that the event waits for a socket of the app";
+    NoSocket = "the app has no webhook, and no socket of the app came for the event";
+    AppOff = "the app was taken off the bot, or switched off";
     EventWithoutPerson = "the event is about no person";
     AppGone = "the app is not on the bot any more";
     RepliesLater = "`reply_async` is set, so that the app replies through the bot API";

@@ -8,7 +8,7 @@ pub use super::{
 };
 use crate::{
     id::{BotId, ChannelId, MessageId, PluginId, ReplayId, TraceId},
-    model::{id_search::Named, sinks::SinkId},
+    model::{id_search::Named, sinks::SinkKind},
     time::Timestamp,
     words::words,
 };
@@ -238,7 +238,7 @@ words! {
 #[row(table = "deliveries")]
 pub struct DeliveryFacts {
     /// The sink.
-    pub sink: SinkId,
+    pub sink: SinkKind,
     /// State.
     pub state: DeliveryState,
     /// Attempts made.

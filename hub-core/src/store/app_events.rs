@@ -1,26 +1,26 @@
-//! Statements about events for apps. A row is both queue and log: it is stored in the transaction of its cause, taken
-//! by one node at a time, and stays readable after delivery.
+//! Statements about events for apps. An event is stored in the transaction of its cause, together with the delivery to
+//! its app, and stays readable after that has ended.
 
-use std::time::Duration;
+use std::borrow::Cow;
 
 use hub_macros::FromRow;
 use serde_json::Value;
 
 use super::{
-    app_sockets::has_webhook,
     batched_delete::{self, delete_old},
     conn::{Conn, sql},
-    due::LONGEST_WAIT,
     rows::{self, row},
 };
 use crate::{
     access::AppScopes,
     error::Result,
-    id::{AppEventId, AppId, BotId, InstallationId, MessageId, TraceId, UserId},
-    model::app_event::{AppEvent, AppEventState},
+    id::{AppEventId, AppId, BotId, DeliveryId, InstallationId, MessageId, TraceId, UserId},
+    model::{
+        app::SocketScope,
+        app_event::{AppEvent, AppEventState, socket_wait},
+    },
     page::PageRequest,
     secret::Sealed,
-    text::json,
     time::Timestamp,
 };
 
@@ -28,7 +28,7 @@ use crate::{
 #[derive(Debug)]
 pub struct AppEvents<'c>(pub(super) Conn<'c>);
 
-/// An event to deliver.
+/// An event to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewAppEvent {
     /// Id.
@@ -49,36 +49,82 @@ pub struct NewAppEvent {
     pub peer: String,
     /// The event as JSON.
     pub event: String,
-    /// Time of creation; the event is due immediately.
+    /// Time of creation.
     pub now: Timestamp,
 }
 
-row!(NewAppEvent, |row| {
-    Text id = row.id,
-    Text app_id = row.app_id,
-    Text bot_id = row.bot_id,
-    Text installation_id = row.installation_id,
-    Text message_id = row.message_id,
-    Text trace_id = row.trace_id,
-    Text kind = row.kind.as_str(),
-    Text peer = row.peer.as_str(),
-    Text event = row.event.as_str(),
-    Number created_at = row.now,
+/// An event with its delivery to the app.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedEvent {
+    /// The event.
+    pub event: NewAppEvent,
+    /// Id of the delivery.
+    pub delivery: DeliveryId,
+    /// The time until which it waits for a socket, if the app has no webhook.
+    pub parked_until: Option<Timestamp>,
+    /// The fence of the node that holds it in memory, or 0.
+    pub claim: i64,
+}
+
+impl QueuedEvent {
+    /// Creates the delivery of an event to an app that has a webhook, or waits for a socket.
+    pub fn new(event: NewAppEvent, delivery: DeliveryId, has_webhook: bool) -> Self {
+        let parked_until = (!has_webhook).then(|| event.now + socket_wait());
+        Self { event, delivery, parked_until, claim: 0 }
+    }
+
+    /// Ordering key: deliveries to an installation with the same key keep their order. It is the conversation, or the
+    /// installation for an event about no person.
+    pub fn lane(&self) -> Cow<'_, str> {
+        match &*self.event.peer {
+            "" => Cow::Owned(self.event.installation_id.to_string()),
+            peer => Cow::Borrowed(peer),
+        }
+    }
+}
+
+row!(QueuedEvent, |row| {
+    Text id = row.event.id,
+    Text app_id = row.event.app_id,
+    Text bot_id = row.event.bot_id,
+    Text installation_id = row.event.installation_id,
+    Text message_id = row.event.message_id,
+    Text trace_id = row.event.trace_id,
+    Text kind = row.event.kind.as_str(),
+    Text peer = row.event.peer.as_str(),
+    Text event = row.event.event.as_str(),
+    Text delivery = row.delivery,
+    Number parked_until = row.parked_until,
+    Number claim = row.claim,
+    Number created_at = row.event.now,
 });
 
 /// Stores events, out of these rows; those of an app or a bot that is gone are left out.
 pub(super) fn insert(rows: &str) -> String {
     format!(
         "INSERT INTO app_events (id, app_id, bot_id, installation_id, message_id, trace_id, kind, peer, event,
-            state, attempts, due_at, claimed_until, response_body, duration_ms, created_at)
+            state, attempts, response_body, duration_ms, created_at)
          SELECT x.id, a.id, b.id, x.installation_id, x.message_id, x.trace_id, x.kind, x.peer, x.event,
-            'pending', 0, x.created_at, 0, '', 0, x.created_at
+            'pending', 0, '', 0, x.created_at
          FROM {rows} JOIN apps a ON a.id = x.app_id JOIN bots b ON b.id = x.bot_id
          WHERE x.id IS NOT NULL"
     )
 }
 
-/// An event claimed by a node, with what its delivery needs.
+/// Stores the deliveries of the events that were stored out of these rows; `stored` has the ids of those.
+pub(super) fn insert_deliveries(rows: &str, stored: &str) -> String {
+    format!(
+        "INSERT INTO deliveries (id, message_id, bot_id, trace_id, event_id, sink, lane, seq, state, attempts, due_at,
+            claim, created_at)
+         SELECT x.delivery, x.message_id, x.bot_id, x.trace_id, x.id, 'app',
+            CASE WHEN x.peer = '' THEN x.installation_id ELSE x.peer END, 1,
+            CASE WHEN x.parked_until IS NULL THEN 'pending' ELSE 'parked' END, 0,
+            COALESCE(x.parked_until, x.created_at), x.claim, x.created_at
+         FROM {rows} JOIN {stored} AS stored ON stored.id = x.id"
+    )
+}
+
+/// An event with what an attempt to deliver it needs.
 #[derive(Debug, Clone, FromRow)]
 #[row(table = "app_events")]
 pub struct DueEvent {
@@ -103,6 +149,8 @@ pub struct DueEvent {
     pub peer: String,
     /// The event as JSON.
     pub event: String,
+    /// Whether it was delivered or has failed.
+    pub state: AppEventState,
     /// Attempts made.
     #[row(number)]
     pub attempts: u32,
@@ -110,6 +158,8 @@ pub struct DueEvent {
     pub webhook_url: Option<String>,
     /// Signing secret.
     pub webhook_secret: Sealed,
+    /// Time of creation.
+    pub created_at: Timestamp,
 }
 
 impl DueEvent {
@@ -127,8 +177,6 @@ pub struct EventAttempt {
     pub id: AppEventId,
     /// Status.
     pub state: AppEventState,
-    /// Time of the next attempt.
-    pub due_at: Timestamp,
     /// HTTP status of the response.
     pub response_status: Option<u16>,
     /// Beginning of the response body.
@@ -143,8 +191,9 @@ pub struct EventAttempt {
 macro_rules! select {
     ($rest:literal) => {
         concat!(
-            "SELECT id, trace_id, kind, event, state, attempts, CASE WHEN state = 'pending' THEN due_at END
-                AS next_attempt_at, response_status, response_body, error, duration_ms, written_at, created_at
+            "SELECT id, trace_id, kind, event, state, attempts, (SELECT MIN(d.due_at) FROM deliveries d
+                WHERE d.event_id = app_events.id) AS next_attempt_at, response_status, response_body, error,
+                duration_ms, written_at, created_at
              FROM app_events ",
             $rest
         )
@@ -169,22 +218,27 @@ impl AppEvents<'_> {
         sql!(self.0, optional: select!("WHERE id = $1"); id)
     }
 
-    /// Whether anything is due that no node works on.
-    pub async fn has_due(&mut self, now: Timestamp) -> Result<bool> {
-        let found: Option<i32> = sql!(self.0, optional_value:
-            "SELECT 1 FROM app_events WHERE state = 'pending' AND (due_at <= $1 OR due_at > $2)
-            AND (claimed_until <= $1 OR claimed_until > $2) LIMIT 1";
-            now, now + LONGEST_WAIT
-        )?;
-        Ok(found.is_some())
+    /// An event with what an attempt to deliver it needs; `None` if it, its app or its bot is gone.
+    pub async fn due(&mut self, id: AppEventId) -> Result<Option<DueEvent>> {
+        sql!(self.0, optional:
+            "SELECT e.id, e.app_id, e.bot_id, b.owner_id, e.installation_id, i.scopes, e.kind, e.trace_id, e.peer,
+                e.event, e.state, e.attempts, CASE WHEN a.webhook_verified AND u.status = 'active' THEN a.webhook_url
+                END AS webhook_url, a.webhook_secret, e.created_at
+             FROM app_events e JOIN apps a ON a.id = e.app_id JOIN users u ON u.id = a.owner_id
+             JOIN bots b ON b.id = e.bot_id
+             LEFT JOIN app_installations i ON i.id = e.installation_id AND i.enabled
+             WHERE e.id = $1";
+            id
+        )
     }
 }
 
 /// Writing.
 impl AppEvents<'_> {
-    /// Stores events; those of an app or a bot that is gone are left out.
-    pub async fn insert(&mut self, events: &[&NewAppEvent]) -> Result<()> {
-        rows::run(&mut self.0, events, insert).await
+    /// Stores events and their deliveries; those of an app or a bot that is gone are left out.
+    pub async fn insert(&mut self, events: &[&QueuedEvent]) -> Result<()> {
+        rows::run(&mut self.0, events, insert).await?;
+        rows::run(&mut self.0, events, |rows| insert_deliveries(rows, "app_events")).await
     }
 
     /// Records an event that was delivered directly, with its outcome: no node takes it. One that exists was
@@ -192,9 +246,8 @@ impl AppEvents<'_> {
     pub async fn note(&mut self, event: &NewAppEvent, attempt: &EventAttempt) -> Result<()> {
         sql!(self.0, run:
             "INSERT INTO app_events (id, app_id, bot_id, installation_id, message_id, trace_id, kind, peer, event,
-               state, attempts, due_at, claimed_until, response_status, response_body, error, duration_ms, socket_due,
-               created_at)
-            SELECT $1, a.id, b.id, $4, $5, $6, $7, $8, $9, $11, 1, $10, 0, $12, $13, $14, $15, FALSE, $10
+               state, attempts, response_status, response_body, error, duration_ms, socket_due, created_at)
+            SELECT $1, a.id, b.id, $4, $5, $6, $7, $8, $9, $11, 1, $12, $13, $14, $15, FALSE, $10
             FROM apps a JOIN bots b ON b.id = $3 WHERE a.id = $2
             ON CONFLICT (id) DO UPDATE SET state = excluded.state, response_status = excluded.response_status,
                response_body = excluded.response_body, error = excluded.error,
@@ -206,85 +259,39 @@ impl AppEvents<'_> {
         )
     }
 
-    /// Takes due events that no node works on, until `until`: at most `limit`, and of one app at most `per_app`, so
-    /// that many events of one never keep another's waiting.
-    pub async fn claim(
-        &mut self,
-        now: Timestamp,
-        until: Timestamp,
-        per_app: u32,
-        limit: u32,
-    ) -> Result<Vec<DueEvent>> {
-        let ids: Vec<AppEventId> = sql!(self.0, values:
-            "UPDATE app_events SET claimed_until = $2 WHERE state = 'pending'
-               AND (claimed_until <= $1 OR claimed_until > $5) AND id IN (
-               SELECT id FROM (
-                   SELECT e.id, e.due_at, row_number() OVER (PARTITION BY e.app_id ORDER BY e.due_at, e.id) +
-                       (SELECT count(*) FROM app_events w WHERE w.app_id = e.app_id AND w.state = 'pending'
-                           AND w.claimed_until > $1 AND w.claimed_until <= $5) AS place
-                   FROM app_events e
-                   WHERE e.state = 'pending' AND (e.due_at <= $1 OR e.due_at > $5)
-                       AND (e.claimed_until <= $1 OR e.claimed_until > $5)) AS due
-               WHERE place <= $3 ORDER BY due_at, id LIMIT $4)
-            RETURNING id";
-            now, until, i64::from(per_app), i64::from(limit), now + LONGEST_WAIT
-        )?;
-        sql!(self.0, all:
-            ["SELECT e.id, e.app_id, e.bot_id, b.owner_id, e.installation_id, i.scopes, e.kind, e.trace_id, e.peer,
-                e.event, e.attempts, CASE WHEN a.webhook_verified AND u.status = 'active' THEN a.webhook_url END
-                AS webhook_url, a.webhook_secret
-             FROM app_events e JOIN apps a ON a.id = e.app_id JOIN users u ON u.id = a.owner_id
-             JOIN bots b ON b.id = e.bot_id
-             LEFT JOIN app_installations i ON i.id = e.installation_id AND i.enabled
-             WHERE e.id", in 1, " ORDER BY e.id"];
-            json(&ids)
-        )
+    /// Makes the parked deliveries of an app due, on one bot or on all: its webhook has just responded, or it was
+    /// taken off the bot.
+    pub async fn hasten(&mut self, scope: SocketScope, now: Timestamp) -> Result<()> {
+        macro_rules! hasten {
+            ($id:expr, $column:literal) => {
+                sql!(self.0, run:
+                    concat!(
+                        "UPDATE deliveries SET due_at = $2 WHERE state = 'parked' AND due_at > $2 AND event_id IN (
+                            SELECT id FROM app_events WHERE ", $column, " = $1 AND state = 'pending')"
+                    );
+                    $id, now
+                )
+            };
+        }
+        match scope {
+            SocketScope::App(id) => hasten!(id, "app_id"),
+            SocketScope::Installation(id) => hasten!(id, "installation_id"),
+        }
     }
 
-    /// Delays due events of apps without a webhook, so that they wait for a socket until `wait` after their creation.
-    pub async fn park(&mut self, now: Timestamp, wait: Duration) -> Result<()> {
-        sql!(self.0, run:
-            concat!(
-                "UPDATE app_events SET due_at = created_at + $2
-                 WHERE state = 'pending' AND due_at <= $1 AND claimed_until <= $1 AND due_at < created_at + $2
-                    AND NOT ",
-                has_webhook!()
-            );
-            now, i64::try_from(wait.as_millis()).unwrap_or(i64::MAX)
-        )
-    }
-
-    /// Makes all pending events of an app due: its webhook has just responded.
-    pub async fn hasten(&mut self, app: AppId, now: Timestamp) -> Result<()> {
-        sql!(self.0, run:
-            "UPDATE app_events SET due_at = $2 WHERE app_id = $1 AND state = 'pending' AND due_at > $2";
-            app, now
-        )
-    }
-
-    /// Records the outcome of an attempt, and releases the event. An event that the webhook accepted is still written
-    /// to an open socket; one that it never accepted counts as delivered if a socket received it.
-    pub async fn settle(&mut self, attempt: &EventAttempt) -> Result<()> {
+    /// Records the outcome of an attempt at `now`. An event that the webhook accepted is still written to an open
+    /// socket; one that it never accepted counts as delivered if a socket received it.
+    pub async fn settle(&mut self, attempt: &EventAttempt, now: Timestamp) -> Result<()> {
         sql!(self.0, run:
             "UPDATE app_events SET
                state = CASE WHEN $2 = 'failed' AND written_at IS NOT NULL THEN 'delivered' ELSE $2 END,
-               due_at = $3, response_status = $4, response_body = $5, error = $6,
-               duration_ms = $7, attempts = attempts + 1, claimed_until = 0,
+               response_status = $4, response_body = $5, error = $6, duration_ms = $7, attempts = attempts + 1,
                socket_due = socket_due AND ($2 = 'pending' OR ($2 = 'delivered' AND EXISTS (
                    SELECT 1 FROM app_sockets s WHERE s.until > $3 AND (s.installation_id = app_events.installation_id
                        OR (s.app_id = app_events.app_id AND s.installation_id IS NULL)))))
             WHERE id = $1 AND state = 'pending'";
-            attempt.id, attempt.state, attempt.due_at, attempt.response_status.map(i64::from), &attempt.response_body,
+            attempt.id, attempt.state, now, attempt.response_status.map(i64::from), &attempt.response_body,
             &attempt.error, i64::try_from(attempt.duration_ms).unwrap_or(i64::MAX)
-        )
-    }
-
-    /// Fails the pending events of an installation.
-    pub async fn give_up(&mut self, installation: InstallationId, why: &str) -> Result<()> {
-        sql!(self.0, run:
-            "UPDATE app_events SET state = 'failed', error = $2, socket_due = FALSE
-            WHERE installation_id = $1 AND state = 'pending'";
-            installation, why
         )
     }
 

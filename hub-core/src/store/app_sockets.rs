@@ -89,7 +89,6 @@ macro_rules! has_webhook {
             AND a.webhook_verified AND a.webhook_url IS NOT NULL AND u.status = 'active')"
     };
 }
-pub(super) use has_webhook;
 
 /// Whether a newer socket of the same place is open: `$2` is the own one, `$3` is now.
 macro_rules! no_newer {
@@ -231,9 +230,10 @@ impl AppSockets<'_> {
         sql!(self.0, run: "DELETE FROM app_sockets")
     }
 
-    /// Notes that events were written to a socket. Those of an app without a webhook are then delivered.
+    /// Notes that events were written to a socket. Those of an app without a webhook are then delivered, and nothing
+    /// waits for a webhook any more.
     pub async fn written(&mut self, ids: &[AppEventId], now: Timestamp) -> Result<Vec<WrittenEvent>> {
-        sql!(self.0, all:
+        let written: Vec<WrittenEvent> = sql!(self.0, all:
             [
                 "UPDATE app_events SET socket_due = FALSE, written_at = $2,
                     attempts = CASE WHEN state = 'pending' AND NOT ",
@@ -248,6 +248,11 @@ impl AppSockets<'_> {
                 " RETURNING id, trace_id, (state = 'delivered' AND response_status IS NULL) AS is_over"
             ];
             json(ids), now
-        )
+        )?;
+        let over: Vec<_> = written.iter().filter(|event| event.is_over).map(|event| event.id).collect();
+        if !over.is_empty() {
+            sql!(self.0, run: ["DELETE FROM deliveries WHERE event_id", in 1]; json(&over))?;
+        }
+        Ok(written)
     }
 }

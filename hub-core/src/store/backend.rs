@@ -374,6 +374,7 @@ macro_rules! all_migrations {
             28 "0028_packed_steps",
             29 "0029_node_networks",
             30 "0030_app_config",
+            31 "0031_app_deliveries",
         )
     };
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{
-    app_events::NewAppEvent,
+    app_events::QueuedEvent,
     inbox::{Accept, Seqs, seq_of},
     media::InboundRow,
     rows::row,
@@ -143,7 +143,7 @@ pub(super) struct Consequences<'a> {
     /// One for each batch.
     pub(super) cursors: Vec<CursorRow<'a>>,
     pub(super) files: Vec<InboundRow<'a>>,
-    pub(super) events: Vec<&'a NewAppEvent>,
+    pub(super) events: Vec<&'a QueuedEvent>,
 }
 
 impl<'a> Consequences<'a> {

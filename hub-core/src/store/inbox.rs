@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{app_events::NewAppEvent, media::NewInboundMedia, rows::row, traces::NewTrace};
+use super::{app_events::QueuedEvent, media::NewInboundMedia, rows::row, traces::NewTrace};
 use crate::{
     id::{BotId, ChannelId, DeliveryId, MessageId},
     model::{message::MessageStatus, sinks::SinkId},
@@ -52,7 +52,7 @@ pub struct AcceptMessage {
     /// Files that are still with the network.
     pub media: Vec<NewInboundMedia>,
     /// Events for apps on the bot.
-    pub apps: Vec<NewAppEvent>,
+    pub apps: Vec<QueuedEvent>,
 }
 
 /// Columns of a message.

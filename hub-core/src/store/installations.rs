@@ -88,12 +88,14 @@ struct RuntimeRow {
     events: Vec<AppEventKind>,
     #[row(flatten)]
     tools: ToolsRow,
+    has_webhook: bool,
 }
 
 impl From<RuntimeRow> for AppRuntime {
     fn from(row: RuntimeRow) -> Self {
         let commands = Self::commands_of(row.tools.app_tools.iter().chain(&row.tools.tools));
-        Self { app: row.app, handle: row.handle, events: row.events, commands }
+        let RuntimeRow { app, handle, events, has_webhook, .. } = row;
+        Self { app, handle, events, commands, has_webhook }
     }
 }
 
@@ -186,7 +188,8 @@ impl Installations<'_> {
     pub async fn runtimes(&mut self, bot_id: BotId) -> Result<Vec<AppRuntime>> {
         let rows: Vec<RuntimeRow> = sql!(self.0, all:
             actors!(
-                "i.handle, i.tools, a.tools AS app_tools, a.events",
+                "i.handle, i.tools, a.tools AS app_tools, a.events,
+                    a.webhook_verified AND a.webhook_url IS NOT NULL AS has_webhook",
                 "WHERE i.bot_id = $1 AND i.enabled AND author.status = 'active' ORDER BY i.id"
             );
             bot_id

@@ -241,6 +241,18 @@ impl Store {
         self.writer.ask(|reply| Command::Finish(finished, reply)).await
     }
 
+    /// Stores the outcome of an attempt to deliver an event to an app; see [`deliveries::Deliveries::finish_event`].
+    ///
+    /// # Errors
+    /// `UNAVAILABLE` when the commit failed; then nothing is stored.
+    pub async fn finish_event(&self, finished: deliveries::FinishedEvent) -> Result<bool> {
+        let clock = self.clock.clone();
+        let write = self.write(move |tx| {
+            Box::pin(async move { tx.deliveries().finish_event(&finished, clock.read()).await })
+        });
+        write.await
+    }
+
     /// Notes that an item is about to be written to the network, and counts the send; `false` when the bot has
     /// changed hands or the item was concluded.
     ///

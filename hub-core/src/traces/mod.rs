@@ -23,7 +23,7 @@ pub use search::MAX_STEPS_SCANNED;
 pub use crate::model::{
     cause::{Cause, FilterPart, FilterParts},
     replay::{BulkReplay, RefusedReplay},
-    sinks::SinkId,
+    sinks::{SinkId, SinkKind},
     trace::{
         DeliveryState, PackedSteps, Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog,
         StepName, StepPhases, Trace, TraceQuery, TraceSearch, TraceStatus,

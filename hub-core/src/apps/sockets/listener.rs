@@ -171,7 +171,7 @@ impl AppListener {
             read.app_sockets().following(self.scope, self.id, &self.given, (limit, PAGE_CHARS), now).await?;
         drop(read);
         self.more = !rows.is_empty();
-        add_links(&self.ctx, rows.iter_mut().map(|row| &mut row.event)).await?;
+        add_links(self.ctx.files(), rows.iter_mut().map(|row| &mut row.event)).await?;
         let mut page = Vec::with_capacity(rows.len());
         for row in rows {
             let frame = envelope(row.trace_id, row.installation_id, row.bot_id, &row.event)?;

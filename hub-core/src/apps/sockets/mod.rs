@@ -6,7 +6,7 @@
 //!
 //! An event goes to the newest socket of its installation, on whichever node that is, else to the newest of its app;
 //! further ones are on standby, and take over when that one closes. Events without a socket wait, in order, as long
-//! as the schedule of webhooks ([`wait`]). Webhooks are independent of this: an app with both receives events twice.
+//! as the schedule of webhooks ([`socket_wait`]). Webhooks are independent of this: an app with both receives events twice.
 //!
 //! Delivery is at least once. The dialect knows no acknowledgement, so an event that was written to the socket counts
 //! as delivered; a hub that is killed between writing and noting that writes it again. An app that wants more
@@ -18,16 +18,13 @@
 //! | sockets | [`MAX_SOCKETS_PER_SCOPE`] per installation or app, and those of [`ConnectionSlots`](crate::node::ConnectionSlots) | `RATE_LIMITED` |
 //! | a page | [`PAGE`] events, 256 KiB of text | the rest is the next page |
 //! | events that a socket has and did not acknowledge | [`WINDOW`] | the rest waits in the store |
-//! | waiting in the store | [`wait`], and what is kept of events at all | the event has failed |
-
-use std::time::Duration;
+//! | waiting in the store | [`socket_wait`], and what is kept of events at all | the event has failed |
 
 use super::{Apps, secret_place};
 use crate::{
     access::Actor,
     error::{Error, ErrorCode, Result},
     id::{AppId, InstallationId, UserId},
-    model::sinks::DEFAULT_SCHEDULE_S,
     node::app_sockets::secret_mark,
     secret::{KeyMark, Sealed, TokenHash, TokenKind, parse_token},
 };
@@ -38,7 +35,7 @@ mod tests;
 mod watch;
 
 pub use crate::{
-    model::app::SocketScope,
+    model::{app::SocketScope, app_event::socket_wait},
     node::app_sockets::{AppSocketState, AppSockets, MAX_SOCKETS_PER_SCOPE},
 };
 pub use listener::{AppListener, Ended, Given};
@@ -50,11 +47,6 @@ pub const PAGE: usize = 32;
 const PAGE_CHARS: i64 = 256 * 1024;
 /// Events that an app which acknowledges may have at a time.
 pub const WINDOW: usize = 64;
-
-/// Returns the time that an event waits for a socket: the length of the default retry schedule of webhooks.
-pub fn wait() -> Duration {
-    Duration::from_secs(DEFAULT_SCHEDULE_S.iter().map(|seconds| u64::from(*seconds)).sum())
-}
 
 /// An app as a whole, authenticated by its secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -61,7 +61,7 @@ impl Scene {
 
 #[test]
 fn an_event_is_retained_as_long_as_a_webhook_is_retried() {
-    assert_eq!(wait(), Duration::from_secs(5 + 30 + 120 + 600 + 3600 + 21_600 + 86_400));
+    assert_eq!(socket_wait(), Duration::from_secs(5 + 30 + 120 + 600 + 3600 + 21_600 + 86_400));
 }
 
 #[tokio::test]

@@ -37,11 +37,11 @@ fn content(reply: sandbox::Reply, answer: Option<&Receipt>) -> ReplyContent {
         sandbox::Reply::File { base64, filename } => {
             match forgiving_base64::decode_to_vec(base64.as_bytes()) {
                 Ok(bytes) => file(filename, None, bytes.into()),
-                Err(_) => ReplyContent::Unsendable("the file is not base64"),
+                Err(_) => ReplyContent::Unsendable("the file is not base64".into()),
             }
         }
         sandbox::Reply::Forward => answer.map_or(
-            ReplyContent::Unsendable("there is no response to forward before the request"),
+            ReplyContent::Unsendable("there is no response to forward before the request".into()),
             forwarded,
         ),
     }
@@ -49,12 +49,12 @@ fn content(reply: sandbox::Reply, answer: Option<&Receipt>) -> ReplyContent {
 
 fn data_uri(uri: &str, file_name: String) -> ReplyContent {
     let Ok(url) = DataUrl::process(uri) else {
-        return ReplyContent::Unsendable("the data: URI cannot be read");
+        return ReplyContent::Unsendable("the data: URI cannot be read".into());
     };
     let content_type = format!("{}/{}", url.mime_type().type_, url.mime_type().subtype);
     match url.decode_to_vec() {
         Ok((bytes, _)) => file(file_name, Some(content_type), bytes.into()),
-        Err(_) => ReplyContent::Unsendable("the data: URI is not base64"),
+        Err(_) => ReplyContent::Unsendable("the data: URI is not base64".into()),
     }
 }
 
@@ -63,8 +63,12 @@ fn forwarded(answer: &Receipt) -> ReplyContent {
     let Receipt { headers, body, end, .. } = answer;
     match end {
         BodyEnd::Complete => {}
-        BodyEnd::Cut { .. } => return ReplyContent::Unsendable("the response is too large to be forwarded"),
-        BodyEnd::Broken(_) => return ReplyContent::Unsendable("the response to forward is not complete"),
+        BodyEnd::Cut { .. } => {
+            return ReplyContent::Unsendable("the response is too large to be forwarded".into());
+        }
+        BodyEnd::Broken(_) => {
+            return ReplyContent::Unsendable("the response to forward is not complete".into());
+        }
     }
     if request::is_text(headers, body) {
         return ReplyContent::Text(body_text::decode(headers, body).into_owned());
@@ -74,7 +78,7 @@ fn forwarded(answer: &Receipt) -> ReplyContent {
 }
 
 fn file(file_name: String, content_type: Option<String>, bytes: Bytes) -> ReplyContent {
-    ReplyContent::File(ReplyFile { file_name, content_type, bytes })
+    ReplyContent::File(ReplyFile { caption: String::new(), file_name, content_type, bytes })
 }
 
 #[cfg(test)]
@@ -142,6 +146,9 @@ mod tests {
         let sent = file(String::new(), Some("image/png".to_owned()), image.body.clone());
         assert_eq!(forward(&image), sent);
         let cut = receipt("image/png", b"\x89PNG", BodyEnd::Cut { limit: 4 });
-        assert_eq!(forward(&cut), ReplyContent::Unsendable("the response is too large to be forwarded"));
+        assert_eq!(
+            forward(&cut),
+            ReplyContent::Unsendable("the response is too large to be forwarded".into())
+        );
     }
 }

@@ -21,7 +21,7 @@ fn at(millis: u64) -> Instant {
 }
 
 fn channel(n: u128) -> SinkKey {
-    SinkKey { channel: ChannelId::from_u128(n), sink: SinkId::Webhook }
+    SinkKey::Channel(ChannelId::from_u128(n), SinkId::Webhook)
 }
 
 fn push(lanes: &mut Lanes<Note>, id: u128, lane: &'static str, n: u32) {
@@ -142,8 +142,8 @@ fn random_histories_keep_order_and_lose_nothing() {
     for seed in 0..200 {
         let random = Random::seeded(seed);
         let mut lanes = Lanes::new(10_000, 5);
-        let mut flying: Vec<(Slot, u128, Note)> = Vec::new();
-        let mut done: HashMap<(u128, &str), Vec<u32>> = HashMap::new();
+        let mut flying: Vec<(Slot, SinkKey, Note)> = Vec::new();
+        let mut done: HashMap<(SinkKey, &str), Vec<u32>> = HashMap::new();
         let (mut pushed, mut now) = (0, 0);
         for _ in 0..400 {
             now += random.below(50);
@@ -155,7 +155,7 @@ fn random_histories_keep_order_and_lose_nothing() {
                 }
                 1 | 2 => {
                     if let Some((slot, job)) = lanes.pop(at(now)) {
-                        let id = slot.channel.channel.as_u128();
+                        let id = slot.channel;
                         assert!(
                             !flying.iter().any(|(_, c, j)| (*c, j.lane) == (id, job.lane)),
                             "seed {seed}"
@@ -189,7 +189,7 @@ fn random_histories_keep_order_and_lose_nothing() {
                 lanes.finish(slot);
             }
             while let Some((slot, job)) = lanes.pop(at(now)) {
-                let id = slot.channel.channel.as_u128();
+                let id = slot.channel;
                 flying.push((slot, id, job));
             }
             if flying.is_empty() {

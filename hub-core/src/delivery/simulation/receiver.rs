@@ -1,4 +1,4 @@
-//! The other end of the webhooks.
+//! The other end of the webhooks of channels and apps.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -12,8 +12,9 @@ use serde_json::Value;
 
 use super::world::Shared;
 use crate::{
-    id::{ChannelId, DeliveryId},
+    id::{AppEventId, ChannelId, DeliveryId, InstallationId},
     local_http::{Cut, LocalService},
+    model::sinks::{SinkId, SinkKey, SinkKind},
     time::Clock,
 };
 
@@ -75,14 +76,24 @@ impl LocalService for Endpoint {
         // Half of the delay passes before the request counts, half before the response.
         target.clock.sleep(delay / 2).await;
         let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
-        let id = header("webhook-id").and_then(|id| id.parse::<DeliveryId>().ok());
-        let channel = request.uri().path().trim_start_matches('/').parse::<ChannelId>().ok();
+        let to = request.uri().path().trim_start_matches('/');
         let body: Value = serde_json::from_slice(request.body()).unwrap_or_default();
-        let (Some(id), Some(channel), Some(text)) = (id, channel, body["content"].as_str()) else {
-            panic!("a request without id, channel or text: {request:?}")
+        let (sink, id, text) = if let Ok(installation) = to.parse::<InstallationId>() {
+            let event = body["event"]["id"].as_str().and_then(|id| id.parse::<AppEventId>().ok());
+            let id = event.and_then(|event| target.world.lock().tables.delivery_of(event));
+            (Some(SinkKey::App(installation)), id, body["event"]["data"]["content"].as_str())
+        } else {
+            let channel = to.parse::<ChannelId>().ok().map(|id| SinkKey::Channel(id, SinkId::Webhook));
+            let id = header("webhook-id").and_then(|id| id.parse::<DeliveryId>().ok());
+            (channel, id, body["content"].as_str())
         };
+        let (Some(id), Some(sink), Some(text)) = (id, sink, text) else {
+            panic!("a request without id, sink or text: {request:?}")
+        };
+        // An app that answers with 410 waits for its author, who is not part of this world.
+        let status = if sink.kind() == SinkKind::App && status == Some(410) { Some(500) } else { status };
         let attempt = header("x-hub-attempt").unwrap_or_default().to_owned();
-        target.world.lock().receive(target.node, channel, id, text, status == Some(200));
+        target.world.lock().receive(target.node, sink, id, text, status == Some(200));
         target.clock.sleep(delay / 2).await;
         let mut response = Response::builder().status(status.ok_or(Cut)?);
         if let Some(after) = retry_after {

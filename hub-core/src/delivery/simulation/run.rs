@@ -9,12 +9,14 @@ use super::{
     chat::Chat,
     receiver::{Endpoint, Target},
     store::ModelStore,
-    tables::{self, Bot},
+    tables::{self, Bot, InstalledApp},
     world::{Faults, Shared, World},
 };
 use crate::{
+    access::AppActor,
     accounts::PasswordHasher,
     ai::NoTools,
+    apps::{AppEventKind, AppRuntime, AppScope, AppScopes, secret_place},
     bots::credentials,
     channels::{ChannelOptions, ChannelRecord},
     config::{HubConfig, MediaLimits},
@@ -22,7 +24,7 @@ use crate::{
     delivery::{supervisor::Supervisor, work_store::WorkContext},
     egress::{Egress, EgressConfig},
     filter::Filter,
-    id::{BotId, ChannelId, Ids},
+    id::{AppId, BotId, ChannelId, Ids, InstallationId, UserId},
     invariants::Violations,
     local_http::LocalService,
     media::{Links, MediaStore},
@@ -33,7 +35,7 @@ use crate::{
     network::{Credentials, Network},
     random::Random,
     sandbox::{Sandbox, SandboxConfig},
-    secret::Sealer,
+    secret::{KeyMark, Sealer},
     tasks::{Computations, Tasks},
     time::{Clock, Instant, ManualClock},
 };
@@ -122,7 +124,7 @@ impl<'d> Run<'d> {
         run
     }
 
-    /// One or two bots with two channels each: one retries for long, the other soon abandons.
+    /// One or two bots with two channels each, and with an app in every second run: one channel retries for long, the other soon abandons.
     fn create_bots(&mut self) {
         for bot in 1..=1 + u128::from(self.random.below(2)) {
             let id = BotId::from_u128(bot);
@@ -139,10 +141,40 @@ impl<'d> Run<'d> {
             };
             let retrying = self.channel(id, bot * 10 + 1, vec![1, 2, 4, 8, 16, 20, 20, 20, 20, 20], 10);
             let abandoning = self.channel(id, bot * 10 + 2, vec![1, 3], 2);
+            let has_app = self.random.below(2) == 0;
             let mut world = self.world.lock();
             world.tables.bots.insert(id, row);
             world.tables.channels.extend([(retrying.id, retrying), (abandoning.id, abandoning)]);
             world.messages.insert(id, Vec::new());
+            if has_app {
+                let app = self.app(id, bot * 10 + 3);
+                world.tables.apps.insert(app.runtime.app.installation_id, app);
+            }
+        }
+    }
+
+    /// An app that gets every message.
+    fn app(&self, bot_id: BotId, id: u128) -> InstalledApp {
+        let (installation_id, app_id) = (InstallationId::from_u128(id), AppId::from_u128(id));
+        let app = AppActor {
+            installation_id,
+            app_id,
+            bot_id,
+            owner_id: UserId::from_u128(0),
+            is_own: true,
+            scopes: AppScopes::default().with(AppScope::MessageRead).with(AppScope::MessageWrite),
+            token: KeyMark::default(),
+        };
+        InstalledApp {
+            runtime: AppRuntime {
+                app,
+                handle: "app".parse().expect("a handle"),
+                events: vec![AppEventKind::Message],
+                commands: Vec::new(),
+                has_webhook: true,
+            },
+            webhook_url: format!("http://receiver.sim/{installation_id}"),
+            webhook_secret: self.sealer.seal(&secret_place(app_id), &"a-secret-of-some-length".into()),
         }
     }
 
@@ -368,10 +400,12 @@ impl<'d> Run<'d> {
         self.clock.advance(next.since(now).max(Duration::from_millis(1)));
     }
 
-    /// No faults from now on.
+    /// No faults from now on. The apps' webhooks are verified again, as the schedule of their events lasts for days.
     fn end_faults(&mut self) {
         let mut world = self.world.lock();
         world.faults = Faults::default();
+        let now = world.now();
+        world.tables.hasten_events(now);
         world.note("no faults");
         drop(world);
         for node in &mut self.nodes {

@@ -19,18 +19,21 @@ use crate::{
     apps::AppRuntime,
     bots::BotStatus,
     channels::ChannelRecord,
-    delivery::work_store::WorkStore,
+    delivery::work_store::{BacklogRows, WorkStore},
     error::{Error, ErrorCode, Result},
-    id::{BotId, ChannelId, DeliveryId, Ids, MediaId, MessageId, NodeId, PluginVersionId, UserId},
+    id::{
+        AppEventId, BotId, ChannelId, DeliveryId, Ids, MediaId, MessageId, NodeId, PluginVersionId, UserId,
+    },
     media::FileStore,
     model::{message::QuotedMessage, sinks::SinkKey},
     network::WindowRules,
     secret::Sealed,
     store::{
         ai::{AiConfigRow, Conversation, ConversationQuery},
+        app_events::DueEvent,
         bots::Answered,
         channel_plugins::InstalledRow,
-        deliveries::{Finished, JobRow},
+        deliveries::{Finished, FinishedEvent},
         due::{Followed, Reading},
         inbox::{Accept, Accepted},
         leases::{self, Extended, Lease, NodeEntry, WorkRow},
@@ -239,9 +242,12 @@ impl WorkStore for ModelStore {
         Ok(false)
     }
 
-    /// Nor apps, whose events a separate worker delivers from the store.
-    async fn apps(&self, _: BotId) -> Result<Vec<AppRuntime>> {
-        Ok(Vec::new())
+    async fn apps(&self, bot_id: BotId) -> Result<Vec<AppRuntime>> {
+        self.read(|world| {
+            let apps = world.tables.apps.values().map(|app| &app.runtime);
+            apps.filter(|app| app.app.bot_id == bot_id).cloned().collect()
+        })
+        .await
     }
 
     async fn set_status(
@@ -302,8 +308,17 @@ impl WorkStore for ModelStore {
         full: &[SinkKey],
         now: Timestamp,
         limit: u32,
-    ) -> Result<Vec<Result<JobRow>>> {
+    ) -> Result<BacklogRows> {
         self.read(|world| world.tables.backlog(lease, full, now, limit)).await
+    }
+
+    async fn event(&self, id: AppEventId) -> Result<Option<DueEvent>> {
+        self.read(|world| world.tables.event(id)).await
+    }
+
+    async fn finish_event(&self, finished: FinishedEvent) -> Result<()> {
+        let clock = self.clock.clone();
+        self.write("finish event", move |tables| tables.finish_event(finished, read(&clock))).await
     }
 
     async fn claim(&self, ids: Vec<DeliveryId>, fence: i64) -> Result<HashSet<DeliveryId>> {

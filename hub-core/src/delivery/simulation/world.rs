@@ -14,8 +14,11 @@ use super::{
     tables::{Delivery, Tables},
 };
 use crate::{
-    id::{BotId, ChannelId, DeliveryId, NodeId, OutboxId},
-    model::{sinks::Ordering, trace::DeliveryState},
+    id::{BotId, DeliveryId, NodeId, OutboxId},
+    model::{
+        sinks::{Ordering, SinkId, SinkKey},
+        trace::DeliveryState,
+    },
     network::Outgoing,
     random::Random,
     store::sending::ItemState,
@@ -77,7 +80,7 @@ pub struct PeerMessage {
     pub at: Timestamp,
 }
 
-/// Delivery of one message to one channel, as the receiver saw it.
+/// Delivery of one message to one sink, as the receiver saw it.
 #[derive(Debug, Default)]
 struct Delivered {
     id: Option<DeliveryId>,
@@ -100,9 +103,9 @@ pub struct World {
     pub log: Vec<String>,
     /// Grows whenever a node does something that others can see.
     pub activity: u64,
-    delivered: BTreeMap<(ChannelId, String), Delivered>,
-    /// Channel and text of the message of each delivery.
-    ids: BTreeMap<DeliveryId, (ChannelId, String)>,
+    delivered: BTreeMap<(SinkKey, String), Delivered>,
+    /// Sink and text of the message of each delivery.
+    ids: BTreeMap<DeliveryId, (SinkKey, String)>,
     /// Sends that the network took, by client id.
     sent: BTreeMap<String, usize>,
     /// Client ids of replies by their text, which is one per delivery and attempt.
@@ -283,16 +286,13 @@ impl World {
     // The receiver.
 
     /// A request arrived; `ok` when it is answered with a success.
-    pub fn receive(&mut self, node: usize, channel: ChannelId, id: DeliveryId, text: &str, ok: bool) {
-        let short = channel.as_u128();
-        self.note(format_args!(
-            "n{node} -> channel {short}: {text} {}",
-            if ok { "taken" } else { "refused" }
-        ));
+    pub fn receive(&mut self, node: usize, sink: SinkKey, id: DeliveryId, text: &str, ok: bool) {
+        let (name, done) = (name(sink), if ok { "taken" } else { "refused" });
+        self.note(format_args!("n{node} -> {name}: {text} {done}"));
         let Some((bot, place)) = self.find(text) else {
             return self.violate(format_args!("{text:?} was never written"));
         };
-        let key = (channel, text.to_owned());
+        let key = (sink, text.to_owned());
         if self.ids.entry(id).or_insert_with(|| key.clone()) != &key {
             self.violate(format_args!("{id} is the id of two messages"));
         }
@@ -310,39 +310,41 @@ impl World {
                 self.violate(format_args!("{text} was delivered {times} times under {granted} lease(s)"));
             }
         }
-        if first && self.tables.webhook(channel).ordering == Ordering::Conversation {
-            self.check_order(bot, channel, place);
+        let is_ordered = match sink {
+            SinkKey::Channel(channel, _) => self.tables.webhook(channel).ordering == Ordering::Conversation,
+            SinkKey::App(_) => true,
+        };
+        if first && is_ordered {
+            self.check_order(bot, sink, place);
         }
     }
 
     /// Whatever the same person wrote before was delivered already, or is out of its lane.
-    fn check_order(&mut self, bot: BotId, channel: ChannelId, place: usize) {
+    fn check_order(&mut self, bot: BotId, sink: SinkKey, place: usize) {
         let messages = &self.messages[&bot];
         let peer = &messages[place].peer;
         let waiting = messages[..place].iter().filter(|earlier| earlier.peer == *peer).find(|earlier| {
-            let key = (channel, earlier.text.clone());
+            let key = (sink, earlier.text.clone());
             let taken = self.delivered.get(&key).is_some_and(|delivered| !delivered.accepted.is_empty());
-            !taken && !self.is_out_of_lane(channel, &earlier.text)
+            !taken && !self.is_out_of_lane(sink, &earlier.text)
         });
         if let Some(earlier) = waiting.map(|earlier| earlier.text.clone()) {
             let text = messages[place].text.clone();
-            self.violate(format_args!("{text} overtook {earlier} in channel {}", channel.as_u128()));
+            self.violate(format_args!("{text} overtook {earlier} in {}", name(sink)));
         }
     }
 
     /// Whether a message is out of its lane, or was never in it because the channel was off.
-    fn is_out_of_lane(&self, channel: ChannelId, text: &str) -> bool {
-        match self.delivery(channel, text) {
-            Some(delivery) => delivery.is_over() || delivery.state == DeliveryState::Parked,
-            None => !self.tables.webhook(channel).enabled,
+    fn is_out_of_lane(&self, sink: SinkKey, text: &str) -> bool {
+        match (self.delivery(sink, text), sink) {
+            (Some(delivery), _) => delivery.is_over() || delivery.state == DeliveryState::Parked,
+            (None, SinkKey::Channel(channel, _)) => !self.tables.webhook(channel).enabled,
+            (None, SinkKey::App(_)) => false,
         }
     }
 
-    fn delivery(&self, channel: ChannelId, text: &str) -> Option<&Delivery> {
-        self.tables
-            .deliveries
-            .values()
-            .find(|delivery| delivery.row.channel_id == channel && delivery.row.message.content == text)
+    fn delivery(&self, sink: SinkKey, text: &str) -> Option<&Delivery> {
+        self.tables.deliveries.values().find(|delivery| delivery.sink == sink && delivery.text == text)
     }
 
     fn find(&self, text: &str) -> Option<(BotId, usize)> {
@@ -369,9 +371,8 @@ impl World {
         unsettled.extend(quarantined.iter().map(|key| format!("{key} was readable and is quarantined")));
         for (id, delivery) in &self.tables.deliveries {
             if !delivery.is_over() {
-                let Delivery { row, state, claim, .. } = delivery;
-                let (text, due) = (&row.message.content, row.due_at);
-                unsettled.push(format!("{text} is {state:?}, {id}, claim {claim}, due {due}"));
+                let Delivery { text, state, claim, due_at, .. } = delivery;
+                unsettled.push(format!("{text} is {state:?}, {id}, claim {claim}, due {due_at}"));
             }
         }
         for item in self.tables.outbox.values().filter(|item| item.is_open()) {
@@ -385,18 +386,24 @@ impl World {
     pub fn check_end(&mut self) {
         let mut wrong = Vec::new();
         for (bot, messages) in &self.messages {
-            for (channel, record) in self.tables.channels.iter().filter(|(_, c)| c.bot_id == *bot) {
+            let channels = self.tables.channels.values().filter(|channel| channel.bot_id == *bot);
+            let channels = channels.map(|channel| {
+                (SinkKey::Channel(channel.id, SinkId::Webhook), channel.webhook_disabled.is_some())
+            });
+            let apps = self.tables.apps.iter().filter(|(_, app)| app.runtime.app.bot_id == *bot);
+            let apps = apps.map(|(id, _)| (SinkKey::App(*id), false));
+            for (sink, is_disabled) in channels.chain(apps) {
                 for message in messages {
                     let taken = self
                         .delivered
-                        .get(&(*channel, message.text.clone()))
+                        .get(&(sink, message.text.clone()))
                         .is_some_and(|delivered| !delivered.accepted.is_empty());
-                    let state = self.delivery(*channel, &message.text).map(|delivery| delivery.state);
+                    let state = self.delivery(sink, &message.text).map(|delivery| delivery.state);
                     let is_right = match state {
                         Some(DeliveryState::Done) => taken,
                         Some(DeliveryState::Dead) => true,
                         Some(_) => false,
-                        None => record.webhook_disabled.is_some(),
+                        None => is_disabled,
                     };
                     if !is_right {
                         wrong.push(format!("{} is {state:?}, and taken: {taken}", message.text));
@@ -414,5 +421,13 @@ impl World {
         for wrong in wrong {
             self.violate(wrong);
         }
+    }
+}
+
+/// The short name of a sink in the log of a run.
+fn name(sink: SinkKey) -> String {
+    match sink {
+        SinkKey::Channel(channel, _) => format!("channel {}", channel.as_u128()),
+        SinkKey::App(installation) => format!("app {}", installation.as_u128()),
     }
 }

@@ -1,4 +1,5 @@
 //! Sinks: where messages go.
 
 pub(super) mod ai;
+pub(super) mod app;
 mod webhook;

@@ -6,7 +6,7 @@ use url::Url;
 
 use crate::{
     error::{Problems, Result},
-    id::ChannelId,
+    id::{ChannelId, InstallationId},
     words::words,
 };
 
@@ -26,7 +26,7 @@ pub use webhook::{
 pub(crate) use webhook::{MAX_RETRIES, MAX_WAIT_S};
 
 words! {
-    /// Which sink of a channel a delivery goes to. A kind that a channel may have several of carries the id of the one.
+    /// A sink of a channel that gets deliveries. A kind that a channel may have several of carries the id of the one.
     #[derive(Hash, PartialOrd, Ord)]
     pub enum SinkId {
         /// The webhook.
@@ -36,19 +36,65 @@ words! {
     }
 }
 
-/// One sink of one channel: what has a queue of its own, so that none waits for another.
+words! {
+    /// What a delivery goes to.
+    #[derive(Hash, PartialOrd, Ord)]
+    pub enum SinkKind {
+        /// The webhook of a channel.
+        Webhook = "webhook",
+        /// The AI sink of a channel.
+        Ai = "ai",
+        /// An app that is installed on the bot.
+        App = "app",
+    }
+}
+
+impl From<SinkId> for SinkKind {
+    fn from(sink: SinkId) -> Self {
+        match sink {
+            SinkId::Webhook => Self::Webhook,
+            SinkId::Ai => Self::Ai,
+        }
+    }
+}
+
+impl SinkKind {
+    /// The sink of a channel; `None` for an app.
+    pub const fn of_channel(self) -> Option<SinkId> {
+        match self {
+            Self::Webhook => Some(SinkId::Webhook),
+            Self::Ai => Some(SinkId::Ai),
+            Self::App => None,
+        }
+    }
+}
+
+/// One sink of a bot. Each has a queue of its own, so that none waits for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct SinkKey {
-    /// The channel.
-    pub channel: ChannelId,
-    /// The sink.
-    pub sink: SinkId,
+pub enum SinkKey {
+    /// A sink of a channel.
+    Channel(ChannelId, SinkId),
+    /// An app on the bot.
+    App(InstallationId),
+}
+
+impl SinkKey {
+    /// The kind of the sink.
+    pub fn kind(self) -> SinkKind {
+        match self {
+            Self::Channel(_, sink) => sink.into(),
+            Self::App(_) => SinkKind::App,
+        }
+    }
 }
 
 impl Serialize for SinkKey {
-    /// The form that statements compare with: `ch_…/webhook`.
+    /// The form that statements compare with: `ch_…/webhook`, or `ins_…`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(&format_args!("{}/{}", self.channel, self.sink))
+        match self {
+            Self::Channel(channel, sink) => serializer.collect_str(&format_args!("{channel}/{sink}")),
+            Self::App(installation) => serializer.collect_str(installation),
+        }
     }
 }
 

@@ -4,10 +4,12 @@
 //! other value means that no node does, whether it was never loaded, its node died, or the bot was taken over; the
 //! backlog scan finds all of them the same way.
 
+mod events;
 mod finish;
 mod open;
 
 pub use crate::model::trace::{DeliveryFacts, DeliveryState};
+pub use events::{EventJobRow, FinishedEvent};
 pub use finish::{Finished, HealthReport, SinkHealth};
 pub(super) use finish::{
     Successes, count_statement, delete_statement, delete_statement_postgres, finish_statement, note_health,
@@ -121,7 +123,7 @@ pub struct Replay {
 }
 
 impl Deliveries<'_> {
-    /// Open deliveries of a bot that are not held under this fence, oldest first, with their messages. Sinks in
+    /// Open deliveries to a bot's channels that are not held under this fence, oldest first, with their messages. Sinks in
     /// `full` are left out: their memory is used up. A damaged row does not keep the others from being read.
     pub async fn backlog(
         &mut self,
@@ -138,7 +140,7 @@ impl Deliveries<'_> {
                m.session_id, m.group_id, m.kind, m.content, m.items, m.quoted, m.private, m.sent_at
             FROM deliveries d JOIN messages m ON m.id = d.message_id
             LEFT JOIN channel_log l ON l.channel_id = d.channel_id AND l.seq = d.seq
-            WHERE d.bot_id = $1 AND d.claim <> $2
+            WHERE d.bot_id = $1 AND d.claim <> $2 AND d.event_id IS NULL
               AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $3 OR d.due_at > $6)
               AND d.channel_id || '/' || d.sink NOT IN (SELECT value FROM json_each($4))
             ORDER BY d.id LIMIT $5",
@@ -147,7 +149,7 @@ impl Deliveries<'_> {
                m.session_id, m.group_id, m.kind, m.content, m.items, m.quoted, m.private, m.sent_at
             FROM deliveries d JOIN messages m ON m.id = d.message_id
             LEFT JOIN channel_log l ON l.channel_id = d.channel_id AND l.seq = d.seq
-            WHERE d.bot_id = $1 AND d.claim <> $2
+            WHERE d.bot_id = $1 AND d.claim <> $2 AND d.event_id IS NULL
               AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $3 OR d.due_at > $6)
               AND d.channel_id || '/' || d.sink NOT IN (SELECT json_array_elements_text($4::json))
             ORDER BY d.id LIMIT $5";

@@ -277,9 +277,6 @@ impl Due<'_> {
             "UPDATE outbox SET due_at = due_at + $1 WHERE state IN ('queued', 'sending') AND due_at > $2
                 AND due_at < $3",
             "UPDATE media SET due_at = due_at + $1 WHERE state = 'downloading' AND due_at > $2 AND due_at < $3",
-            "UPDATE app_events SET due_at = due_at + $1 WHERE state = 'pending' AND due_at > $2 AND due_at < $3",
-            "UPDATE app_events SET claimed_until = claimed_until + $1 WHERE state = 'pending'
-                AND claimed_until > $2 AND claimed_until < $3",
         ] {
             sql!(self.0, run: sql; step.by(), after, until)?;
         }

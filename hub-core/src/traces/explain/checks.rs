@@ -92,7 +92,12 @@ fn sinks(facts: &Facts) -> Vec<Check> {
     let Some(channel) = &facts.channel else { return Vec::new() };
     let state = |sink| check(CheckName::Sink, channel.is_on(sink), channel.sink(sink), None);
     if !facts.deliveries.is_empty() {
-        return facts.deliveries.iter().map(|delivery| state(delivery.sink)).collect();
+        return facts
+            .deliveries
+            .iter()
+            .filter_map(|delivery| delivery.sink.of_channel())
+            .map(state)
+            .collect();
     }
     let mut on: Vec<_> = SinkId::ALL.into_iter().filter(|sink| channel.is_on(*sink)).map(state).collect();
     if on.is_empty() {

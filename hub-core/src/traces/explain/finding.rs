@@ -7,7 +7,7 @@ use crate::{
     model::{
         bot::BotStatus,
         message::MessageStatus,
-        sinks::SinkId,
+        sinks::{SinkId, SinkKind},
         trace::{DeliveryState, TraceStatus},
     },
 };
@@ -73,7 +73,7 @@ pub enum Finding {
     /// The state of a delivery.
     Delivery {
         /// The sink.
-        sink: SinkId,
+        sink: SinkKind,
         /// State of the delivery.
         state: DeliveryState,
         /// Attempts made.

@@ -22,8 +22,8 @@ use crate::{
         bot::BotRecord,
         channel::ChannelRecord,
         message::{Direction, Message, MessageStatus},
-        sinks::SinkId,
-        trace::{DeliveryFacts, DeliveryState, StepKind, Trace, TraceStatus},
+        sinks::{SinkId, SinkKind},
+        trace::{DeliveryFacts, DeliveryState, Step, StepKind, StepName, Trace, TraceStatus},
     },
     time::Timestamp,
     words::words,
@@ -330,17 +330,21 @@ impl Facts {
 fn successes(trace: &Trace, others: &[DeliveryFacts]) -> Vec<DeliveryFacts> {
     let of = |sink| {
         let kind = match sink {
-            SinkId::Webhook => StepKind::Webhook,
-            SinkId::Ai => StepKind::Ai,
+            SinkKind::Webhook => StepKind::Webhook,
+            SinkKind::Ai => StepKind::Ai,
+            SinkKind::App => StepKind::App,
         };
-        let last = trace.steps.iter().rfind(|step| step.kind == kind);
+        // A step of an app is also the request by which it sent something.
+        let is_attempt =
+            |step: &&Step| step.kind == kind && (sink != SinkKind::App || step.name == StepName::Response);
+        let last = trace.steps.iter().rfind(is_attempt);
         let last = last.filter(|step| step.status == TraceStatus::Ok)?;
         let attempts = last.attempt.map_or(trace.attempts, u64::from);
         let state = DeliveryState::Done;
         Some(DeliveryFacts { sink, state, attempts, due_at: last.started_at, last_error: None })
     };
-    let has_none = |sink: &SinkId| others.iter().all(|other| other.sink != *sink);
-    SinkId::ALL.into_iter().filter(has_none).filter_map(of).collect()
+    let has_none = |sink: &SinkKind| others.iter().all(|other| other.sink != *sink);
+    SinkKind::ALL.into_iter().filter(has_none).filter_map(of).collect()
 }
 
 impl Traces<'_> {

@@ -22,7 +22,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 
 fn delivery(state: DeliveryState, attempts: u64, error: Option<&str>) -> DeliveryFacts {
     let due_at = NOW + Duration::from_secs(60);
-    DeliveryFacts { sink: SinkId::Webhook, state, attempts, due_at, last_error: error.map(str::to_owned) }
+    DeliveryFacts { sink: SinkKind::Webhook, state, attempts, due_at, last_error: error.map(str::to_owned) }
 }
 
 fn step(name: StepName, status: TraceStatus, detail: serde_json::Value) -> Step {

@@ -145,9 +145,9 @@ fn failed(facts: &Facts, trace: &Trace) -> Judged {
 /// Returns the verdict on a failed attempt.
 fn failure(facts: &Facts, trace: &Trace, step: Option<&Step>, summary: &str) -> Judged {
     if let (Some(channel), Some(delivery)) = (&facts.channel, facts.delivery())
-        && !channel.is_on(delivery.sink)
+        && let Some(sink) = delivery.sink.of_channel()
+        && !channel.is_on(sink)
     {
-        let sink = delivery.sink;
         let cause = channel.sink(sink);
         let is_gone = matches!(&cause, Finding::Sink { reason: Some(why), .. } if why.contains("410"));
         let verdict = if is_gone { Verdict::Gone } else { Verdict::SinkOff };

@@ -110,11 +110,9 @@ pub(super) fn chinese(cause: &Cause) -> Markup {
             Cause::Answered { model, tokens } => { "由 " (verbatim(model)) " 回答，" (tokens) " 个 token" }
             Cause::AnsweredUncounted { model } => { "由 " (verbatim(model)) " 回答" }
             Cause::AppDelivered => "已投递给应用",
-            Cause::AppDeliveredWithout { failure } => { "已投递给应用；" (chinese(failure)) }
-            Cause::AppNotDelivered => "没有投递给应用",
-            Cause::AppRetrying { attempt, attempts } => {
-                "应用没有接收；第 " (attempt) " 次尝试，共 " (attempts) " 次"
-            }
+            Cause::WaitsForSocket => "应用没有 Webhook，事件正在等待应用建立 WebSocket 连接",
+            Cause::NoSocket => "应用没有 Webhook，也没有 WebSocket 连接来接收事件",
+            Cause::AppOff => "应用已从机器人上移除，或已停用",
             Cause::EventWithoutPerson => "事件与人无关",
             Cause::AppGone => "应用已不在机器人上",
             Cause::RepliesLater => { "设置了 " code { "reply_async" } "，应用通过 Bot API 回复" }

@@ -3,7 +3,7 @@
 use hub_core::{
     error::Setting,
     traces::{
-        DeliveryState, Explanation, Finding, OfHub, Remedy, ReplyDelay, SinkId, Verdict, WebhookField,
+        DeliveryState, Explanation, Finding, OfHub, Remedy, ReplyDelay, SinkKind, Verdict, WebhookField,
         WebhookSetting,
     },
 };
@@ -123,7 +123,7 @@ pub(super) fn finding(found: &Finding) -> Markup {
             Finding::PluginFailed { plugin, reason } => { "插件 " bdi { (plugin) } " 出错：" (stored(reason)) }
             Finding::Sink { reason: Some(reason), .. } => { "服务器关闭了 Webhook：" (stored(reason)) }
             Finding::Sink { sink, enabled, reason: None } => {
-                (sink_name(*sink)) @if *enabled { "已打开" } @else { "已关闭" }
+                (sink_name((*sink).into())) @if *enabled { "已打开" } @else { "已关闭" }
             }
             Finding::NoSink => "Webhook 和模型都没有打开",
             Finding::Delivery { sink, state, attempts, reason } => {
@@ -143,10 +143,11 @@ pub(super) fn finding(found: &Finding) -> Markup {
     }
 }
 
-fn sink_name(sink: SinkId) -> &'static str {
+fn sink_name(sink: SinkKind) -> &'static str {
     match sink {
-        SinkId::Webhook => "Webhook ",
-        SinkId::Ai => "模型",
+        SinkKind::Webhook => "Webhook ",
+        SinkKind::Ai => "模型",
+        SinkKind::App => "应用",
     }
 }
 
@@ -183,7 +184,7 @@ pub(super) fn remedy(remedy: &Remedy) -> String {
             WebhookField::MaxConcurrency => "提高 Webhook 的 `max_concurrency`",
             WebhookField::AutoReply => "要发送回复，请打开 Webhook 的 `auto_reply`",
         },
-        Remedy::EnableSink(of) => return format!("打开{}", sink_name(of.sink).trim_end()),
+        Remedy::EnableSink(of) => return format!("打开{}", sink_name(of.sink.into()).trim_end()),
         Remedy::SetModel(_) => "设置模型的端点：全局的，或这个频道的",
         Remedy::TestModel(_) => "检查模型",
         Remedy::EnablePlugin(of) => return format!("安装 {} 的可用版本，或重新启用", of.plugin),

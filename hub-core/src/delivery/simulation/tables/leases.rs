@@ -96,8 +96,8 @@ impl Tables {
             shift(&mut bot.until);
         }
         for delivery in self.deliveries.values_mut().filter(|one| !one.is_over()) {
-            shift(&mut delivery.row.due_at);
-            if let Some(at) = &mut delivery.row.first_attempt_at {
+            shift(&mut delivery.due_at);
+            if let Some(at) = &mut delivery.first_attempt_at {
                 shift(at);
             }
         }

@@ -8,9 +8,11 @@ use std::{
 
 use crate::{
     channels::ChannelRecord,
-    error::Result,
-    id::{BotId, ChannelId, DeliveryId, MessageId, NodeId, OutboxId},
+    delivery::work_store::BacklogRows,
+    id::{AppEventId, BotId, ChannelId, DeliveryId, InstallationId, MessageId, NodeId, OutboxId},
     model::{
+        app::AppRuntime,
+        app_event::AppEventState,
         bot::BotStatus,
         message::MessageStatus,
         sinks::{SinkKey, WebhookSettings},
@@ -18,9 +20,10 @@ use crate::{
     },
     secret::Sealed,
     store::{
-        deliveries::{Finished, HealthReport, JobMessage, JobRow},
+        app_events::{DueEvent, QueuedEvent},
+        deliveries::{EventJobRow, Finished, FinishedEvent, HealthReport, JobMessage, JobRow},
         due::{self, Followed, Reading, Stamp, Step, StoredClock},
-        inbox::{Accept, Accepted, ContactUpdate, MessageRow},
+        inbox::{Accept, AcceptMessage, Accepted, ContactUpdate, MessageRow},
         leases::Lease,
         sending::{ItemState, OpenItem, Permit},
     },
@@ -51,10 +54,31 @@ pub struct Bot {
 /// A delivery.
 #[derive(Debug)]
 pub struct Delivery {
-    pub row: JobRow,
+    pub sink: SinkKey,
+    /// Text of the message.
+    pub text: String,
     pub bot: BotId,
     pub state: DeliveryState,
     pub claim: i64,
+    pub attempts: i64,
+    pub due_at: Timestamp,
+    pub first_attempt_at: Option<Timestamp>,
+    stored: Stored,
+}
+
+/// What else is stored of a delivery.
+#[derive(Debug)]
+enum Stored {
+    Message(Box<JobRow>),
+    Event(Box<EventJobRow>, Box<DueEvent>),
+}
+
+/// An app on a bot.
+#[derive(Debug)]
+pub struct InstalledApp {
+    pub runtime: AppRuntime,
+    pub webhook_url: String,
+    pub webhook_secret: Sealed,
 }
 
 /// A message on its way out.
@@ -125,6 +149,7 @@ impl LongSteps {
 pub struct Tables {
     pub bots: BTreeMap<BotId, Bot>,
     pub channels: BTreeMap<ChannelId, ChannelRecord>,
+    pub apps: BTreeMap<InstallationId, InstalledApp>,
     /// Inbound and outbound messages of a bot by dedupe key.
     pub keys: BTreeMap<(BotId, String), MessageId>,
     /// Dedupe keys of messages that were quarantined as unreadable. There must be none.
@@ -189,9 +214,15 @@ impl Tables {
                         channel_content: taken.content.clone(),
                         message: job_message(&message.row),
                     };
-                    let (bot, state) = (batch.bot_id, DeliveryState::Pending);
-                    self.deliveries.insert(new.id, Delivery { row, bot, state, claim: new.claim });
+                    let sink = SinkKey::Channel(route.channel_id, new.sink);
+                    let delivery =
+                        Delivery::new(sink, batch, message, Stored::Message(Box::new(row)), new.claim);
+                    self.deliveries.insert(new.id, delivery);
                 }
+            }
+            for queued in &message.apps {
+                let delivery = self.app_delivery(queued, batch, message);
+                self.deliveries.insert(queued.delivery, delivery);
             }
             stored.push(Some(seqs));
         }
@@ -208,20 +239,103 @@ impl Tables {
         contact.token.clone_from(&update.context_token);
     }
 
-    pub fn backlog(
-        &self,
-        lease: &Lease,
-        full: &[SinkKey],
-        now: Timestamp,
-        limit: u32,
-    ) -> Vec<Result<JobRow>> {
-        let open = self.deliveries.values().filter(|delivery| {
-            delivery.bot == lease.bot_id
-                && delivery.claim != lease.fence
-                && delivery.is_open(now)
-                && !full.contains(&SinkKey { channel: delivery.row.channel_id, sink: delivery.row.sink })
-        });
-        open.take(limit as usize).map(|delivery| Ok(delivery.row.clone())).collect()
+    pub fn backlog(&self, lease: &Lease, full: &[SinkKey], now: Timestamp, limit: u32) -> BacklogRows {
+        let open = || {
+            self.deliveries.values().filter(|delivery| {
+                delivery.bot == lease.bot_id
+                    && delivery.claim != lease.fence
+                    && delivery.is_open(now)
+                    && !full.contains(&delivery.sink)
+            })
+        };
+        let messages = open().filter_map(Delivery::job_row).map(Ok).take(limit as usize).collect();
+        BacklogRows {
+            messages,
+            events: open().filter_map(Delivery::event_row).take(limit as usize).collect(),
+        }
+    }
+
+    fn app_delivery(&self, queued: &QueuedEvent, batch: &Accept, message: &AcceptMessage) -> Delivery {
+        let (event, app) = (&queued.event, &self.apps[&queued.event.installation_id]);
+        let row = EventJobRow {
+            id: queued.delivery,
+            trace_id: event.trace_id,
+            event_id: event.id,
+            installation_id: event.installation_id,
+            lane: queued.lane().into_owned(),
+            state: DeliveryState::Pending,
+            attempts: 0,
+            due_at: batch.now,
+            first_attempt_at: None,
+        };
+        let due = DueEvent {
+            id: event.id,
+            app_id: event.app_id,
+            bot_id: event.bot_id,
+            owner_id: app.runtime.app.owner_id,
+            installation_id: event.installation_id,
+            scopes: Some(app.runtime.app.scopes),
+            kind: event.kind.clone(),
+            trace_id: event.trace_id,
+            peer: event.peer.clone(),
+            event: event.event.clone(),
+            state: AppEventState::Pending,
+            attempts: 0,
+            webhook_url: Some(app.webhook_url.clone()),
+            webhook_secret: app.webhook_secret.clone(),
+            created_at: event.now,
+        };
+        let stored = Stored::Event(Box::new(row), Box::new(due));
+        Delivery::new(SinkKey::App(event.installation_id), batch, message, stored, queued.claim)
+    }
+
+    pub fn event(&self, id: AppEventId) -> Option<DueEvent> {
+        self.deliveries.values().find_map(|delivery| match &delivery.stored {
+            Stored::Event(_, event) if event.id == id => Some((**event).clone()),
+            _ => None,
+        })
+    }
+
+    /// The delivery of an event.
+    pub fn delivery_of(&self, event: AppEventId) -> Option<DeliveryId> {
+        let mut found = self.deliveries.iter();
+        let found = found.find(|(_, one)| matches!(&one.stored, Stored::Event(_, due) if due.id == event));
+        found.map(|(id, _)| *id)
+    }
+
+    /// Makes parked events due.
+    pub fn hasten_events(&mut self, now: Timestamp) {
+        let events = self.deliveries.values_mut().filter(|one| matches!(one.stored, Stored::Event(..)));
+        for delivery in events.filter(|one| one.state == DeliveryState::Parked) {
+            delivery.due_at = delivery.due_at.min(now);
+        }
+    }
+
+    pub fn finish_event(&mut self, mut finished: FinishedEvent, now: Reading) {
+        if let Some(step) = self.step_for(finished.stamp, now) {
+            finished.follow(step);
+        }
+        let Some(delivery) = self.deliveries.get(&finished.id) else { return };
+        if self.is_fenced(delivery.bot, finished.fence) {
+            return;
+        }
+        let Some(delivery) = self.deliveries.get_mut(&finished.id) else { return };
+        if delivery.is_over() || delivery.attempts != finished.attempts - 1 {
+            return;
+        }
+        // What is over is kept here, for the check at the end.
+        delivery.state = finished.state;
+        delivery.claim = if finished.keep { finished.fence } else { 0 };
+        delivery.attempts = finished.attempts;
+        delivery.due_at = finished.due_at;
+        delivery.first_attempt_at = Some(finished.first_attempt_at);
+        if let (Stored::Event(_, event), Some(attempt)) = (&mut delivery.stored, &finished.attempt) {
+            event.attempts += 1;
+            event.state = attempt.state;
+        }
+        for reply in &finished.replies {
+            self.enqueue(reply);
+        }
     }
 
     pub fn claim(&mut self, ids: &[DeliveryId], fence: i64) -> HashSet<DeliveryId> {
@@ -259,17 +373,15 @@ impl Tables {
             return None;
         }
         let delivery = self.deliveries.get_mut(&finished.id)?;
-        if delivery.row.attempts != finished.attempts - 1 {
+        if delivery.attempts != finished.attempts - 1 {
             return None;
         }
         // What ended well is kept here, for the check at the end: nothing else reads it.
         delivery.state = finished.state;
         delivery.claim = if finished.keep { finished.fence } else { 0 };
-        let row = &mut delivery.row;
-        row.state = finished.state;
-        row.attempts = finished.attempts;
-        row.due_at = finished.due_at;
-        row.first_attempt_at = Some(finished.first_attempt_at);
+        delivery.attempts = finished.attempts;
+        delivery.due_at = finished.due_at;
+        delivery.first_attempt_at = Some(finished.first_attempt_at);
         let permit = self.enqueue_replies(&finished);
         if let Some(health) = &finished.health
             && health.report == HealthReport::Gone
@@ -301,10 +413,36 @@ impl Tables {
 }
 
 impl Delivery {
+    fn new(sink: SinkKey, batch: &Accept, message: &AcceptMessage, stored: Stored, claim: i64) -> Self {
+        Self {
+            sink,
+            text: message.row.content.clone(),
+            bot: batch.bot_id,
+            state: DeliveryState::Pending,
+            claim,
+            attempts: 0,
+            due_at: batch.now,
+            first_attempt_at: None,
+            stored,
+        }
+    }
+
+    fn job_row(&self) -> Option<JobRow> {
+        let Stored::Message(row) = &self.stored else { return None };
+        let Self { state, attempts, due_at, first_attempt_at, .. } = *self;
+        Some(JobRow { state, attempts, due_at, first_attempt_at, ..(**row).clone() })
+    }
+
+    fn event_row(&self) -> Option<EventJobRow> {
+        let Stored::Event(row, _) = &self.stored else { return None };
+        let Self { state, attempts, due_at, first_attempt_at, .. } = *self;
+        Some(EventJobRow { state, attempts, due_at, first_attempt_at, ..(**row).clone() })
+    }
+
     fn is_open(&self, now: Timestamp) -> bool {
         match self.state {
             DeliveryState::Pending => true,
-            DeliveryState::Parked => due::wait(self.row.due_at, now).is_zero(),
+            DeliveryState::Parked => due::wait(self.due_at, now).is_zero(),
             _ => false,
         }
     }

@@ -60,7 +60,7 @@ impl Tables {
     }
 
     /// `false` for a message that is there already.
-    fn enqueue(&mut self, new: &NewOutbound) -> bool {
+    pub(super) fn enqueue(&mut self, new: &NewOutbound) -> bool {
         let key = (new.bot_id, new.dedupe_key.clone());
         if self.keys.contains_key(&key) {
             return false;

@@ -169,7 +169,10 @@ fn messages(
         parts.push(format!("files AS ({})", media::insert_inbound(&if_valid(&values.push_rows(&files)))));
     }
     if !events.is_empty() {
-        parts.push(format!("events AS ({})", app_events::insert(&if_valid(&values.push_rows(&events)))));
+        let rows = values.push_rows(&events);
+        parts.push(format!("events AS ({} RETURNING id)", app_events::insert(&if_valid(&rows))));
+        let deliveries = app_events::insert_deliveries(&rows, "events");
+        parts.push(format!("delivered_events AS ({deliveries})"));
     }
     parts
 }

@@ -53,6 +53,7 @@ impl Direct {
         self.store(fan_out::update_cursors, &rows.cursors)?;
         self.store(media::insert_inbound, &rows.files)?;
         self.store(app_events::insert, &rows.events)?;
+        self.store(insert_event_deliveries, &rows.events)?;
         Ok(judged.answers(&inserted, &seqs))
     }
 
@@ -90,4 +91,8 @@ pub(in crate::store::hot) fn insert_deliveries(rows: &str) -> String {
 /// table.
 pub(in crate::store::hot) fn insert_traces(_: &str) -> String {
     format!("INSERT INTO traces {}", values::<NewTrace>())
+}
+
+fn insert_event_deliveries(rows: &str) -> String {
+    app_events::insert_deliveries(rows, "app_events")
 }
