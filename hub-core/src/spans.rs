@@ -3,10 +3,7 @@
 
 use tracing::{Span, field::Empty, trace_span};
 
-use crate::{
-    id::{BotId, DeliveryId, MessageId, TraceId},
-    model::sinks::SinkKey,
-};
+use crate::id::{BotId, ChannelId, DeliveryId, InstallationId, MessageId, TraceId};
 
 /// The target of all these spans; they have the level `TRACE`, so that no log shows them by accident.
 pub const TARGET: &str = "hub_spans";
@@ -21,13 +18,9 @@ pub(crate) fn delivery_attempt(
     trace: Option<TraceId>,
     delivery: DeliveryId,
     bot: BotId,
-    sink: SinkKey,
+    (channel, installation): (Option<ChannelId>, Option<InstallationId>),
     attempt: u32,
 ) -> Span {
-    let (channel, installation) = match sink {
-        SinkKey::Channel(channel, _) => (Some(channel), None),
-        SinkKey::App(installation) => (None, Some(installation)),
-    };
     trace_span!(
         target: TARGET,
         "delivery attempt",

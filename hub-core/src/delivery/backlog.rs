@@ -20,10 +20,7 @@ use crate::{
     id::DeliveryId,
     model::sinks::{SinkKey, SinkKind},
     secret::Sealer,
-    store::{
-        deliveries::{DeliveryState, EventJobRow},
-        due,
-    },
+    store::{deliveries::EventJobRow, due},
     time::{Clock, Instant},
 };
 
@@ -120,18 +117,17 @@ impl Backlog {
         let not_before = |attempts, due_at| (attempts > 0).then(|| clock.instant() + due::wait(due_at, now));
         let event = |row: EventJobRow| {
             let job = EventJob::open(&row, bot.lease.bot_id, bot.lease.fence, clock, now);
-            let lane = if row.state == DeliveryState::Parked { job.id.to_string() } else { row.lane };
+            let lane = if job.is_alone { job.id.to_string() } else { row.lane };
             Loaded { not_before: not_before(job.attempts, row.due_at), delivery: Delivery::Event(job), lane }
         };
         let mut loaded: Vec<Loaded> = rows.events.into_iter().map(event).collect();
         for row in rows.messages {
             let opened = row.and_then(|row| {
-                let own_lane = row.state == DeliveryState::Parked || row.seq == 0;
                 let (lane, due_at) = (row.lane.clone(), row.due_at);
                 let (bot_id, fence) = (bot.lease.bot_id, bot.lease.fence);
-                Ok((own_lane, lane, due_at, open_job(row, bot_id, fence, &self.sealer, clock, now)?))
+                Ok((lane, due_at, open_job(row, bot_id, fence, &self.sealer, clock, now)?))
             });
-            let (own_lane, lane, due_at, job) = match opened {
+            let (lane, due_at, job) = match opened {
                 Ok(opened) => opened,
                 Err(error) => {
                     bot.report("a stored delivery cannot be read", &error);
@@ -141,7 +137,7 @@ impl Backlog {
             let channel = channels.channels.iter().find(|channel| channel.id == job.channel_id);
             let lane = match channel {
                 // A parked delivery or a replay blocks nothing and waits for nothing.
-                _ if own_lane => job.id.to_string(),
+                _ if job.is_alone => job.id.to_string(),
                 Some(channel) => lane_of(channel, &job.content, job.sink, job.id),
                 None => lane,
             };

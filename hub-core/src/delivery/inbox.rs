@@ -271,6 +271,7 @@ impl Inbox {
                         sink,
                         fence: bot.lease.fence,
                         seq: *seq,
+                        is_alone: false,
                         attempts: 0,
                         first_attempt: None,
                         is_followed: false,

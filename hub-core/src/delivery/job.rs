@@ -9,6 +9,7 @@ use crate::{
     model::{
         media::MediaView,
         sinks::{SinkId, SinkKey},
+        trace::DeliveryState,
     },
     payload::{Content, Payload},
     redact::Redactor,
@@ -95,6 +96,8 @@ pub struct EventJob {
     pub event_id: AppEventId,
     /// The lease under which it is held.
     pub fence: i64,
+    /// Whether it is the only one of its lane, and keeps none waiting: it was parked.
+    pub is_alone: bool,
     /// Attempts made, including those that ended without a request.
     pub attempts: u32,
     pub first_attempt: Option<Instant>,
@@ -111,6 +114,7 @@ impl EventJob {
             installation_id: row.installation_id,
             event_id: row.event_id,
             fence,
+            is_alone: row.state == DeliveryState::Parked,
             attempts: u32::try_from(row.attempts).unwrap_or(u32::MAX),
             first_attempt: row.first_attempt_at.map(|at| instant - now.since(at)),
         }
@@ -130,6 +134,8 @@ pub struct Job {
     pub fence: i64,
     /// Place in the channel's log; 0 for a replay.
     pub seq: i64,
+    /// Whether it is the only one of its lane, and keeps none waiting: it was parked, or is a replay.
+    pub is_alone: bool,
     /// Attempts made.
     pub attempts: u32,
     pub first_attempt: Option<Instant>,
@@ -187,6 +193,7 @@ pub(crate) fn open_job(
         sink: row.sink,
         fence,
         seq: row.seq,
+        is_alone: row.state == DeliveryState::Parked || row.seq == 0,
         attempts: u32::try_from(row.attempts).unwrap_or(u32::MAX),
         first_attempt: row.first_attempt_at.map(|at| instant - now.since(at)),
         is_followed: false,

@@ -68,6 +68,7 @@ pub async fn ping(ctx: &Context, actor: &Actor, bot_id: BotId, channel_id: Chann
         sink: SinkId::Webhook,
         fence: 0,
         seq: 0,
+        is_alone: true,
         attempts: 0,
         first_attempt: None,
         is_followed: false,

@@ -377,6 +377,7 @@ fn routed_event(
         installation_id: event.installation_id,
         event_id: event.id,
         fence: bot.lease.fence,
+        is_alone: false,
         attempts: 0,
         first_attempt: None,
     };

@@ -109,7 +109,7 @@ impl Worker {
             drop(lanes);
             let worker = Arc::clone(self);
             let (id, bot, attempt) = (delivery.id(), delivery.bot_id(), delivery.attempts() + 1);
-            let span = spans::delivery_attempt(delivery.trace_id(), id, bot, delivery.key(), attempt);
+            let span = spans::delivery_attempt(delivery.trace_id(), id, bot, delivery.key().owner(), attempt);
             // Boxed, its kilobytes are not copied by everything that wraps it.
             let run = Box::pin(async move { worker.run(slot, delivery).await });
             self.tasks.spawn("delivery", run.instrument(span));

@@ -28,9 +28,8 @@ use crate::{
     },
 };
 
-/// The default settings of a channel: an app has none for retries.
-const POLICY: Policy<'_> =
-    Policy { schedule_s: &DEFAULT_SCHEDULE_S, hold: Some(Duration::from_secs(DEFAULT_LANE_HOLD_S as u64)) };
+/// The default of channels: an app has no settings for its lanes.
+const LANE_HOLD: Duration = Duration::from_secs(DEFAULT_LANE_HOLD_S as u64);
 
 impl Conclusion {
     /// Stores the outcome of an attempt to deliver an event. `None` when the node stops before it is stored.
@@ -70,7 +69,8 @@ impl Conclusion {
         // The room of a fetched file is given back at the end, when the file is stored.
         let SentEvent { concluded: Concluded { outcome, replies, mut steps }, status, body, took, .. } = sent;
         let (made, since_first) = (event.attempts + 1, self.since(job.first_attempt));
-        let judged = self.judge(&POLICY, (made, since_first), &outcome, now);
+        let policy = Policy { schedule_s: &DEFAULT_SCHEDULE_S, hold: (!job.is_alone).then_some(LANE_HOLD) };
+        let judged = self.judge(&policy, (made, since_first), &outcome, now);
         let after = judged.after;
         let attempt = (!matches!(outcome, Outcome::Waits { .. })).then_some(made);
         let to_person = Replies::to_event(&self.ctx, bot, job, event);

@@ -79,7 +79,8 @@ impl<'a> Policy<'a> {
             SinkId::Ai => (&ai::SCHEDULE_S[..], Ordering::Conversation),
             SinkId::Webhook => (&webhook.retry.schedule_s[..], webhook.ordering),
         };
-        let holds = job.seq > 0 && ordering == Ordering::Conversation;
+        // What is alone in its lane is parked again: it keeps none waiting.
+        let holds = !job.is_alone && ordering == Ordering::Conversation;
         Self { schedule_s, hold: holds.then_some(channel.lane_hold) }
     }
 }

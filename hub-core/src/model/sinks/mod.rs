@@ -79,6 +79,14 @@ pub enum SinkKey {
 }
 
 impl SinkKey {
+    /// The channel, or the installation.
+    pub const fn owner(self) -> (Option<ChannelId>, Option<InstallationId>) {
+        match self {
+            Self::Channel(channel, _) => (Some(channel), None),
+            Self::App(installation) => (None, Some(installation)),
+        }
+    }
+
     /// The kind of the sink.
     pub fn kind(self) -> SinkKind {
         match self {

@@ -137,6 +137,7 @@ mod tests {
             sink: SinkId::Ai,
             fence: 1,
             seq: 1,
+            is_alone: false,
             attempts: 0,
             first_attempt: None,
             is_followed: false,
