@@ -34,7 +34,7 @@ const POLICY: Policy<'_> =
 
 impl Conclusion {
     /// Stores the outcome of an attempt to deliver an event. `None` when the node stops before it is stored.
-    pub(in crate::delivery) async fn conclude_event(
+    pub(in crate::engine::delivery) async fn conclude_event(
         &self,
         bot: &BotWork,
         job: &EventJob,
