@@ -128,76 +128,42 @@ macro_rules! when_openapi {
     ($($items:tt)*) => {};
 }
 
-pub mod access;
-pub mod accounts;
-pub mod admin;
-pub mod ai;
-mod app_status;
-pub mod apps;
-pub mod audit;
-pub mod backup;
-pub mod body_text;
-pub mod bots;
-pub mod channels;
-mod columns;
-pub mod config;
-pub mod context;
-pub mod counters;
-pub mod data_dir;
-pub mod delivery;
-#[cfg(feature = "sim")]
-pub mod demo;
-pub mod egress;
-pub mod error;
-pub mod event_feed;
-pub mod events;
-#[cfg(feature = "testing")]
-pub mod failpoints;
-pub mod file_name;
-pub mod file_type;
-pub mod filter;
-pub mod gateway;
+mod adapters;
+mod base;
+mod domain;
+mod engine;
 pub mod hub;
-pub mod id;
-pub mod idempotency;
-#[doc(hidden)]
-pub mod input;
-pub mod invariants;
-pub mod local_http;
-pub mod media;
-mod media_store;
 mod model;
-pub mod network;
-pub mod node;
+mod node;
+mod rules;
+pub mod store;
+mod toolkit;
+
+pub use adapters::{ai, egress, local_http, network, sandbox};
+#[cfg(feature = "testing")]
+pub use base::failpoints;
+#[doc(hidden)]
+pub use base::input;
 #[cfg(feature = "openapi")]
 #[doc(hidden)]
-pub mod openapi;
-pub mod page;
-mod password;
-mod payload;
-pub mod plugins;
-pub mod presets;
-pub mod private_files;
-pub mod qr;
-pub mod random;
-pub mod redact;
-pub mod replay;
-pub mod revocation;
-pub mod sandbox;
-pub mod secret;
-pub mod signing;
-pub mod spans;
-pub mod sse;
-pub mod store;
-pub mod tasks;
+pub use base::openapi;
+pub use base::{
+    body_text, data_dir, error, file_name, file_type, id, invariants, page, private_files, random, secret,
+    spans, sse, tasks, text, time,
+};
+pub(crate) use base::{columns, words};
+pub use domain::{accounts, admin, apps, bots, channels, media, plugins, traces};
+pub use engine::{backup, delivery, gateway, upkeep};
+pub use model::{access, config, counters, events, wake};
+pub(crate) use node::{app_status, media_store, payload};
+pub use node::{audit, context, event_feed, idempotency, revocation};
+pub(crate) use rules::password;
+pub use rules::{filter, qr, redact, signing};
+#[cfg(feature = "sim")]
+pub use toolkit::demo;
 #[cfg(any(test, feature = "testing"))]
-pub mod testing;
-pub mod text;
-pub mod time;
-pub mod traces;
-pub mod upkeep;
-pub mod wake;
-mod words;
+pub use toolkit::testing;
+pub use toolkit::{presets, replay};
 
 pub use error::{Error, ErrorCode, Result};
 pub use hub::{Hub, HubBuilder};

@@ -1,5 +1,11 @@
 //! Records: plain values that the store returns and the nouns show. Nothing here reads a store or knows who asks.
 
+pub mod access;
+pub mod config;
+pub mod counters;
+pub mod events;
+pub mod wake;
+
 pub mod admin;
 pub mod app;
 pub mod app_event;

@@ -1,6 +1,15 @@
 //! State of this node in memory: connections, counters, and the bus that wakes its workers. It does not outlive the
 //! process.
 
+pub mod app_status;
+pub mod audit;
+pub mod context;
+pub mod event_feed;
+pub mod idempotency;
+pub mod media_store;
+pub mod payload;
+pub mod revocation;
+
 use std::sync::{Arc, atomic::AtomicU64};
 
 pub(crate) mod app_sockets;

@@ -37,20 +37,20 @@ const MAX_ANSWER: usize = 1024 * 1024;
 
 /// An attempt to deliver an event.
 #[derive(Debug)]
-pub(in crate::delivery) struct SentEvent {
-    pub(in crate::delivery) concluded: Concluded,
+pub(in crate::engine::delivery) struct SentEvent {
+    pub(in crate::engine::delivery) concluded: Concluded,
     /// Status of the response, if one came.
-    pub(in crate::delivery) status: Option<u16>,
+    pub(in crate::engine::delivery) status: Option<u16>,
     /// Beginning of the response, as the log of events keeps it.
-    pub(in crate::delivery) body: String,
-    pub(in crate::delivery) took: Duration,
+    pub(in crate::engine::delivery) body: String,
+    pub(in crate::engine::delivery) took: Duration,
     /// The memory that a fetched file takes up until it is stored.
     _room: Option<MediaRoom>,
 }
 
 impl SentEvent {
     /// An attempt in which the hub itself failed. It counts, so that an event that always fails ends.
-    pub(in crate::delivery) fn panicked() -> Self {
+    pub(in crate::engine::delivery) fn panicked() -> Self {
         let summary = Cause::InternalError.to_string();
         let outcome = Outcome::Failure { summary, permanent: false };
         let concluded = Concluded { outcome, replies: Vec::new(), steps: Vec::new() };
@@ -59,7 +59,7 @@ impl SentEvent {
 }
 
 /// Sends an event to its app once.
-pub(in crate::delivery) async fn send(ctx: &WorkContext, event: &mut DueEvent) -> SentEvent {
+pub(in crate::engine::delivery) async fn send(ctx: &WorkContext, event: &mut DueEvent) -> SentEvent {
     let (started, watch) = (ctx.store.now(), Stopwatch::start());
     let answered = match blocked(event, started) {
         Some(outcome) => Err(outcome),
@@ -210,14 +210,14 @@ async fn content(
 }
 
 /// The beginning of an answer, as the log keeps it.
-pub(in crate::delivery) fn logged(answer: &Receipt) -> String {
+pub(in crate::engine::delivery) fn logged(answer: &Receipt) -> String {
     let mut text = body_text::decode(&answer.headers, &answer.body).replace('\0', "\u{fffd}");
     text.truncate(text.floor_char_boundary(MAX_LOGGED_BODY));
     text
 }
 
 /// Builds the signed request that delivers an event to the app's webhook URL.
-pub(in crate::delivery) fn call_of<S>(
+pub(in crate::engine::delivery) fn call_of<S>(
     ctx: &Context<S>,
     event: &DueEvent,
     now: Timestamp,

@@ -29,7 +29,7 @@ use crate::{
 
 impl Conclusion {
     /// Stores the outcome of an attempt. `None` when it is not stored: the node stops, or the delivery was abandoned.
-    pub(in crate::delivery) async fn conclude(
+    pub(in crate::engine::delivery) async fn conclude(
         &self,
         bot: &BotWork,
         channel: &ChannelRuntime,

@@ -33,10 +33,10 @@ use crate::{
 mod dialogue;
 mod history;
 mod images;
-pub(in crate::delivery) mod setup;
+pub(in crate::engine::delivery) mod setup;
 
 /// Waits between attempts, in seconds: a person does not wait for days.
-pub(in crate::delivery) const SCHEDULE_S: [u32; 5] = [2, 10, 30, 120, 600];
+pub(in crate::engine::delivery) const SCHEDULE_S: [u32; 5] = [2, 10, 30, 120, 600];
 /// Interval of checks whether a message that waits for an endpoint can be answered.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Replies of a channel to one conversation within [`LOOP_SPAN`]. Further messages are not answered, which stops
@@ -45,13 +45,13 @@ const MAX_REPLIES: i64 = 20;
 const LOOP_SPAN: Duration = Duration::from_secs(60);
 
 /// Result of an attempt, and its usage.
-pub(in crate::delivery) struct Answered {
+pub(in crate::engine::delivery) struct Answered {
     pub concluded: Concluded,
     pub usage: Option<AiUsage>,
 }
 
 /// Lets the model answer once.
-pub(in crate::delivery) async fn answer(
+pub(in crate::engine::delivery) async fn answer(
     ctx: &WorkContext,
     bot: &BotWork,
     channel: &ChannelRuntime,

@@ -28,12 +28,12 @@ const MAX_ANSWER: usize = 1024 * 1024;
 
 impl<'j> Prepared<'j> {
     /// Posts to the channel's URL once. Whether the attempt is repeated is decided from the result.
-    pub(in crate::delivery) async fn attempt(self, ctx: &WorkContext) -> Answered<'j> {
+    pub(in crate::engine::delivery) async fn attempt(self, ctx: &WorkContext) -> Answered<'j> {
         self.post(ctx, false).await
     }
 
     /// As [`attempt`](Self::attempt), for steps that are not stored: that of the request contains how long its phases took.
-    pub(in crate::delivery) async fn measured_attempt(self, ctx: &WorkContext) -> Answered<'j> {
+    pub(in crate::engine::delivery) async fn measured_attempt(self, ctx: &WorkContext) -> Answered<'j> {
         self.post(ctx, true).await
     }
 

@@ -74,7 +74,7 @@ pub(super) fn id(value: &Value) -> Option<String> {
 }
 
 /// The id of the message that a `ref_msg` refers to.
-pub(in crate::network) fn quoted_id(reference: &Value) -> Option<String> {
+pub(in crate::adapters::network) fn quoted_id(reference: &Value) -> Option<String> {
     id(&reference["svr_id"]).or_else(|| id(&reference["message_item"]["msg_id"]))
 }
 

@@ -94,7 +94,7 @@ impl Turns {
 
 /// The exclusive right to send to a person. The next turn may begin when it is dropped, also in a panic.
 #[derive(Debug)]
-pub(in crate::delivery) struct Turn {
+pub(in crate::engine::delivery) struct Turn {
     pub(super) outbox: Arc<Outbox>,
     pub(super) person: String,
 }

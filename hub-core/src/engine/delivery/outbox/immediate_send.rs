@@ -16,7 +16,10 @@ use crate::{
 impl Outbox {
     /// Takes the turn of the person who gets this reply. Returns the condition under which its first item is sent
     /// as soon as it is stored; `None` when something is in the way already.
-    pub(in crate::delivery) fn turn_for(self: &Arc<Self>, reply: &NewOutbound) -> Option<(Turn, SendAtOnce)> {
+    pub(in crate::engine::delivery) fn turn_for(
+        self: &Arc<Self>,
+        reply: &NewOutbound,
+    ) -> Option<(Turn, SendAtOnce)> {
         let bot = &self.bot;
         let is_text = reply.parts.first().is_some_and(|part| part.file.is_none());
         if !is_text || bot.tasks.stopping() || bot.is_expired() || !bot.holds_lease() {
@@ -55,7 +58,7 @@ impl Outbox {
 
 impl Turn {
     /// Sends the first item of these replies, which is marked as being sent. Its person's other items follow.
-    pub(in crate::delivery) fn send(self, replies: &[NewOutbound], permit: Permit) {
+    pub(in crate::engine::delivery) fn send(self, replies: &[NewOutbound], permit: Permit) {
         let Some((item, is_all)) = first_item(replies, permit) else { return };
         let outbox = Arc::clone(&self.outbox);
         {

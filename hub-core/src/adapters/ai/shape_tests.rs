@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use super::{Completion, read_answer};
 
-#[path = "../../../tests/fuzz/src/shapes.rs"]
+#[path = "../../../../tests/fuzz/src/shapes.rs"]
 mod shapes;
 
 use shapes::{Meaning, SHAPES};

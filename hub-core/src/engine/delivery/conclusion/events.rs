@@ -33,7 +33,7 @@ const LANE_HOLD: Duration = Duration::from_secs(DEFAULT_LANE_HOLD_S as u64);
 
 impl Conclusion {
     /// Stores the outcome of an attempt to deliver an event. `None` when the node stops before it is stored.
-    pub(in crate::delivery) async fn conclude_event(
+    pub(in crate::engine::delivery) async fn conclude_event(
         &self,
         bot: &BotWork,
         job: &EventJob,

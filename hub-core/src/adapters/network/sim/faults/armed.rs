@@ -25,7 +25,7 @@ pub struct FaultStatus {
 
 /// Stage at which faults are matched with a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::network::sim) enum Stage {
+pub(in crate::adapters::network::sim) enum Stage {
     Early,
     /// With its answer ready, which carries so many messages.
     Late {
@@ -34,7 +34,7 @@ pub(in crate::network::sim) enum Stage {
 }
 
 /// Properties of a request that faults are matched with.
-pub(in crate::network::sim) struct Subject<'a> {
+pub(in crate::adapters::network::sim) struct Subject<'a> {
     pub endpoint: Endpoint,
     pub wx_id: Option<&'a str>,
     pub user: Option<&'a str>,
@@ -42,7 +42,7 @@ pub(in crate::network::sim) struct Subject<'a> {
 
 /// The faults in force, in the order in which they were added.
 #[derive(Default)]
-pub(in crate::network::sim) struct Faults {
+pub(in crate::adapters::network::sim) struct Faults {
     armed: Vec<Armed>,
     last_id: u64,
 }
@@ -56,7 +56,11 @@ struct Armed {
 
 impl Faults {
     /// Adds faults, all or none, and answers their numbers.
-    pub(in crate::network::sim) fn add(&mut self, faults: Vec<Fault>, cap: usize) -> Result<Vec<u64>> {
+    pub(in crate::adapters::network::sim) fn add(
+        &mut self,
+        faults: Vec<Fault>,
+        cap: usize,
+    ) -> Result<Vec<u64>> {
         let faults = faults.into_iter().map(Fault::checked).collect::<Result<Vec<_>>>()?;
         if self.armed.len() + faults.len() > cap {
             return Err(Error::conflict("too many active faults"));
@@ -71,21 +75,21 @@ impl Faults {
     }
 
     /// Deletes one fault, or all.
-    pub(in crate::network::sim) fn remove(&mut self, id: Option<u64>) {
+    pub(in crate::adapters::network::sim) fn remove(&mut self, id: Option<u64>) {
         self.armed.retain(|armed| id.is_some_and(|id| armed.status.id != id));
     }
 
-    pub(in crate::network::sim) fn list(&self) -> Vec<FaultStatus> {
+    pub(in crate::adapters::network::sim) fn list(&self) -> Vec<FaultStatus> {
         self.armed.iter().map(|armed| armed.status.clone()).collect()
     }
 
     /// Whether an answer needs to be checked for [`Stage::Late`].
-    pub(in crate::network::sim) fn any_late(&self) -> bool {
+    pub(in crate::adapters::network::sim) fn any_late(&self) -> bool {
         self.armed.iter().any(|armed| armed.status.fault.action.is_late())
     }
 
     /// The fault that hits a request, counted as such.
-    pub(in crate::network::sim) fn take(
+    pub(in crate::adapters::network::sim) fn take(
         &mut self,
         stage: Stage,
         subject: &Subject<'_>,

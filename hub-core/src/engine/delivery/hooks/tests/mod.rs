@@ -371,7 +371,7 @@ async fn replies_may_be_files_and_a_second_attempt_adds_none() {
 #[tokio::test]
 async fn a_published_plugin_behaves_as_its_author_expects() {
     let scene = Scene::new().await;
-    let script = include_str!("../../../../../examples/plugins/office-hours.js");
+    let script = include_str!("../../../../../../examples/plugins/office-hours.js");
     scene.install_script(script.to_owned()).await;
     // The clock of a test hub shows the afternoon.
     let trace = scene.say("is the shop open & where?", TraceStatus::Ok).await;

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Endpoint, model and limits for the answers of a channel.
-pub(in crate::delivery) struct Setup {
+pub(in crate::engine::delivery) struct Setup {
     /// Source of the endpoint: `global` or `custom`.
     pub source: &'static str,
     pub endpoint: Endpoint,
@@ -21,7 +21,7 @@ pub(in crate::delivery) struct Setup {
 }
 
 /// Reason why no model is called.
-pub(in crate::delivery) enum Refusal {
+pub(in crate::engine::delivery) enum Refusal {
     /// The settings cannot be read now.
     Later(String),
     /// No endpoint is set; lasts until the administrator sets one.
