@@ -2,40 +2,31 @@
 //!
 //! # Structure
 //!
-//! Data moves one way, and so do imports: a module imports only modules below it, which a test of the workspace
-//! (`documents::layers`) checks against their declared order. Everything before the first commit may be repeated;
+//! Data moves one way, and so do imports: a floor imports only floors below it, which a test of the workspace
+//! (`documents::layers`) checks. Everything before the first commit may be repeated;
 //! nothing after it may be lost. [Architecture](docs/architecture.md) describes the path of a message, the decisions,
 //! and where a change goes.
 //!
 //! ```text
 //! message   network ─▶ inbox ─▶ filter ─▶ plugins ─▶ sink ─▶ plugins ─▶ trace
 //!                                           └─────── reply ──────┴─▶ outbox ─▶ network
-//! imports   frontends ─▶ hub ─▶ delivery ─▶ accounts admin apps bots channels plugins traces ─▶ store ─▶ model ─▶ id time …
-//! leaves    network, egress, sandbox, ai: used from above, without knowledge of users, channels or SQL
+//! imports   frontends ─▶ toolkit ─▶ hub ─▶ engine ─▶ domain ─▶ node ─▶ store ─▶ model ─▶ rules ─▶ adapters ─▶ base
 //! ```
 //!
-//! | module | content |
+//! Each floor is a folder, and its modules are public at the root of the crate.
+//!
+//! | floor | content |
 //! |---|---|
-//! | [`hub`], [`presets`] | [`Hub`] and its builder: open, start, shut down; preconfigured hubs |
-//! | [`accounts`], [`bots`], [`channels`], [`media`], [`plugins`], [`apps`], [`traces`], [`admin`] | the nouns: queries and changes, with their authorization |
-//! | [`delivery`] | the delivery pipeline, stage by stage |
-//! | [`network`] | the trait of chat networks, the iLink connector, the simulator |
-//! | [`egress`] | the only outbound HTTP client |
-//! | [`sandbox`] | execution of plugins in processes that can be killed |
-//! | [`ai`] | one call to an OpenAI-compatible model |
-//! | [`replay`] | replays of recorded deliveries, through the hub or directly to a URL |
+//! | `toolkit` | [`presets`], preconfigured hubs; [`replay`] of recorded deliveries; with the feature `sim` the demo, with `testing` a hub for tests |
+//! | [`hub`] | [`Hub`] and its builder: open, start, shut down |
+//! | `engine` | what works by itself: [`delivery`], stage by stage, the iLink [`gateway`], [`backup`] and [`upkeep`] |
+//! | `domain` | the nouns, [`accounts`], [`bots`], [`channels`], [`media`], [`plugins`], [`apps`], [`traces`] and [`admin`]: queries and changes, with their authorization |
+//! | `node` | state of this process: the [`context`] that every operation gets, connections, signed links to files, the [`audit`] log, [`revocation`], repeatable calls ([`idempotency`]), the [feed of events](event_feed) |
 //! | [`store`] | the only place with SQL: two databases, each statement once, one committer |
-//! | [`access`] | [`Actor`](access::Actor): who acts, and whose data a query may see |
-//! | `model` | records: plain values that the store returns, at their public paths in the nouns |
-//! | [`context`], [`node`], [`config`], [`tasks`] | what every module gets: the store and the injected world; the state of this node; the settings; background tasks |
-//! | [`events`], [`wake`], [`counters`], [`spans`] | events, signals, metrics and spans |
-//! | [`audit`], [`revocation`] | the audit log; revocations, which reach every node within a second |
-//! | `media_store` | bytes of files, in a directory or a bucket, and signed links to them |
-//! | [`idempotency`], [`invariants`] | repeatable calls; rules that are checked at run time |
-//! | [`local_http`], [`data_dir`], [`private_files`] | services without a port; the data directory, and its files |
-//! | [`filter`], [`signing`], [`qr`], `password` | pure functions: filters, headers of webhooks, QR codes, passwords |
-//! | [`id`], [`file_type`], [`time`], [`random`], [`secret`], [`page`], [`error`], [`text`] | the vocabulary |
-//! | `demo`; `testing`, `failpoints` | with the feature `sim`: the demo; with `testing`: a hub for tests, and points at which tests make it fail |
+//! | `model` | records, which the store returns and the nouns show; [`access`]: who acts, and whose data a query may see; [`config`], [`events`], [`counters`] and signals ([`wake`]) |
+//! | `rules` | pure functions: [`filter`], [`signing`], [`redact`], [`qr`], passwords |
+//! | `adapters` | the outside world, used without knowledge of users, channels or SQL: chat networks ([`network`]), the only outbound HTTP client ([`egress`]), plugins in processes that can be killed ([`sandbox`]), models ([`ai`]), services without a port ([`local_http`]) |
+//! | `base` | the vocabulary: [`id`], [`time`], [`random`], [`secret`], [`error`], [`page`], [`text`], [`tasks`], [`spans`], [`invariants`], files |
 //!
 //! A noun never calls `delivery`: sending means writing an outbox row, which the worker finds. That also makes an
 //! accepted send durable.
@@ -165,5 +156,5 @@ pub use toolkit::demo;
 pub use toolkit::testing;
 pub use toolkit::{presets, replay};
 
-pub use error::{Error, ErrorCode, Result};
+pub use base::error::{Error, ErrorCode, Result};
 pub use hub::{Hub, HubBuilder};

@@ -209,7 +209,7 @@ fn citations_and_doc_comments_are_found() {
     assert_eq!(citation("the rule of contract §5, and Reliability B5"), "contract § reliability ");
     assert_eq!(citation("the most of it (`reliability` J10)"), "reliability ");
     assert_eq!(citation("a reliability report of a contract"), "");
-    let file = Path::new("hub-core/src/network/ilink/mod.rs");
+    let file = Path::new("hub-core/src/adapters/network/ilink/mod.rs");
     assert!(exists("docs/ilink.md#cursor", file));
     assert!(!exists("docs/ilink.md#cursors", file) && !exists("protocols/ilink.md", file));
     let code = "let nobody = 'n'; // told\nfn f<'a>() { r#\"so anew\"#; \"for \\\" good\"; \"nobody\"; }";

@@ -35,7 +35,7 @@ impl Names {
             [Some(setting.name.to_owned()), Some(setting.variable()), file].into_iter().flatten()
         });
         let field = Regex::new(r"(?m)^    pub (\w+): ").unwrap();
-        let source = read("hub-core/src/config/mod.rs");
+        let source = read("hub-core/src/model/config/mod.rs");
         let mut api = BTreeSet::new();
         collect_words(&openapi(), &mut api);
         Self {
