@@ -1,12 +1,22 @@
 //! JSON documents of the API: fields as text, pages, bodies of requests.
 
-use serde::Serialize;
+use hub_core::traces::Cause;
+use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
 
 use crate::screen;
 
-/// A field as text; empty when it is absent.
+/// What the name of a field with a cause has after the name of its sentence.
+const OF_CAUSE: &str = "_cause";
+
+/// A field as text; empty when it is absent. A sentence that states a cause is rendered from the values of the cause,
+/// unless this program does not know its code: that of a newer server is shown as its sentence.
 pub fn cell(document: &Value, field: &str) -> String {
+    if let Some(cause) = document.get(format!("{field}{OF_CAUSE}"))
+        && let Ok(cause) = Cause::deserialize(cause)
+    {
+        return cause.to_string();
+    }
     match &document[field] {
         Value::String(text) => text.clone(),
         Value::Null => String::new(),
@@ -19,10 +29,11 @@ pub fn cells<const N: usize>(document: &Value, fields: [&str; N]) -> [String; N]
     fields.map(|field| cell(document, field))
 }
 
-/// Fields of a document, one per line, after their names in a column of this width.
+/// Fields of a document, one per line, after their names in a column of this width. Causes are shown as sentences.
 pub fn lines<'f>(document: &Value, fields: impl IntoIterator<Item = &'f str>, width: usize) -> String {
     let line = |field: &str| format!("{field:<width$}  {}", screen::clean(&words(document, field)));
-    fields.into_iter().map(line).collect::<Vec<_>>().join("\n")
+    let shown = fields.into_iter().filter(|field| !field.ends_with(OF_CAUSE));
+    shown.map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// A field as text; the items of a list with commas.

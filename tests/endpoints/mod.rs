@@ -13,6 +13,7 @@ use table::TABLE;
 mod answers;
 mod audited;
 mod bounds;
+mod causes;
 mod matrix;
 mod mcp;
 mod operation;

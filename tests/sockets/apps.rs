@@ -325,6 +325,7 @@ async fn apps_receive_the_status_of_their_bot() {
         last = data;
     }
     assert!(last["reason"].is_string(), "{last}");
+    assert_eq!(last["reason_cause"]["code"], "bind_again", "{last}");
     let page = PageRequest::parse(&Apps::event_list(scene.stage.bot.id, blind.id), None, None).unwrap();
     let apps = scene.stage.world.hub.apps();
     let told = apps.events(&scene.stage.world.owner, scene.stage.bot.id, blind.id, &page).await.unwrap();

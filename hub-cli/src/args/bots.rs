@@ -60,7 +60,7 @@ pub struct BotArgs {
 #[command(
     after_help = "Examples:\n  hub-cli bots bind\n  hub-cli bots bind --network sim --name Shop --wait 3m\n  hub-cli bots bind --png code.png --json\n\nSee also: hub-cli bots status",
     add = Ends(&[(0, "bound"), (1, "rejected by the network"), (2, "invalid value"), (8, "timed out without a confirmation"), (130, "interrupted")]),
-    add = Fields::own(&["status", "bind_id", "qr_text", "expires_at", "reason", "bot"])
+    add = Fields::own(&["status", "bind_id", "qr_text", "expires_at", "reason", "reason_cause", "bot"])
 )]
 pub struct BotsBindArgs {
     /// Chat network, for example ilink or sim [default: the hub's choice]

@@ -140,7 +140,7 @@ pub struct SetFilterArgs {
 #[command(
     after_help = "Examples:\n  hub-cli channels test-filter orders --bot demo --keywords order\n  hub-cli channels test-filter orders --bot demo --expression \"content.size() > 10\" --last 100\n\nSee also: hub-cli channels set-filter",
     add = Ends(&[(0, "tested"), (2, "invalid value"), (6, "the file is unreadable")]),
-    add = Fields::own(&["message_id", "from_user_id", "excerpt", "created_at", "passed", "reason"])
+    add = Fields::own(&["message_id", "from_user_id", "excerpt", "created_at", "passed", "reason", "reason_cause"])
 )]
 pub struct TestFilterArgs {
     #[command(flatten)]

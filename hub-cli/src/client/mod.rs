@@ -24,6 +24,7 @@ use in_process::InProcessClient;
 pub use lookup::{ChannelRef, InstallationRef, id_of};
 use target::Target;
 pub use target::address;
+pub use traces::TraceDocument;
 
 use crate::{
     args::{HubArgs, LocalArgs, PageArgs},

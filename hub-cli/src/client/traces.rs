@@ -18,6 +18,19 @@ use crate::{
     exit::{Exit, Failure},
 };
 
+/// A trace with the document that the server returned.
+#[derive(Debug)]
+pub struct TraceDocument {
+    pub trace: Trace,
+    pub document: Value,
+}
+
+impl TraceDocument {
+    pub fn read(document: Value) -> Result<Self, Failure> {
+        Ok(Self { trace: read(document.clone())?, document })
+    }
+}
+
 impl Client {
     /// A page of the traces of a bot, without their steps.
     pub async fn traces(
@@ -25,8 +38,8 @@ impl Client {
         bot: BotId,
         query: &TraceQuery,
         page: &PageArgs,
-    ) -> Result<Page<Trace>, Failure> {
-        self.trace_page(bot, query, page, None, read).await
+    ) -> Result<Page<TraceDocument>, Failure> {
+        self.trace_page(bot, query, page, None, TraceDocument::read).await
     }
 
     /// A page of the traces of a bot with their steps and messages: one request.
@@ -104,13 +117,18 @@ impl Client {
 
     /// A trace with its steps, whatever its bot.
     pub async fn trace(&self, bot: Option<BotId>, id: TraceId) -> Result<Trace, Failure> {
+        read(self.trace_document(bot, id).await?)
+    }
+
+    /// The same as the server returned it.
+    pub async fn trace_document(&self, bot: Option<BotId>, id: TraceId) -> Result<Value, Failure> {
         let path = match bot {
             Some(bot) => format!("/api/bots/{bot}/traces/{id}"),
             None => format!("/api/traces/{id}"),
         };
         match self.get(&path).await {
             Err(failure) if failure.exit == Exit::NotFound => Err(Self::no_trace(id)),
-            found => read(found?),
+            found => found,
         }
     }
 

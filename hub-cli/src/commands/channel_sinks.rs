@@ -1,10 +1,7 @@
 //! `channels set-webhook`, `set-websocket`, `set-ai` and `set-filter`: the current settings, or those of a file,
 //! overridden by the flags.
 
-use hub_core::{
-    time::Clock,
-    traces::{Trace, TraceStatus},
-};
+use hub_core::{time::Clock, traces::TraceStatus};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -14,7 +11,7 @@ use crate::{
         FilterFlags, SetAiArgs, SetFilterArgs, SetIlinkArgs, SetWebSocketArgs, SetWebhookArgs, SettingsFile,
         TestFilterArgs, Which,
     },
-    client::{ChannelRef, Client, read},
+    client::{ChannelRef, Client, TraceDocument},
     context::Context,
     document::{cell, cells},
     exit::{Exit, Failure},
@@ -35,16 +32,16 @@ pub async fn set_webhook(args: SetWebhookArgs, cx: &Context) -> Result<Exit, Fai
         draft.put_in("auth", "secret", Some(first_line(path)?.expose().to_owned()));
     }
     let mut channel = draft.store(&client, place).await?;
-    let trace = if args.test { Some(ping(&client, place).await?) } else { None };
+    let trace = if args.test { Some(TraceDocument::read(ping(&client, place).await?)?) } else { None };
     let webhook = &channel["webhook"];
     let mut text = line(&channel, &format!("webhook {}\t{}", state(webhook), cell(webhook, "url")));
     if let Some(secret) = webhook["auth"]["secret"].as_str() {
         text = format!("{text}\nsecret  {secret}  (generated; shown only now)");
     }
     let mut exit = Exit::Done;
-    if let Some(trace) = &trace {
-        text = format!("{text}\n{}", waterfall::draw(trace, Clock::system().now(), &cx.printer));
-        channel["test"] = json!(trace);
+    if let Some(TraceDocument { trace, document }) = trace {
+        text = format!("{text}\n{}", waterfall::draw(&trace, Clock::system().now(), &cx.printer));
+        channel["test"] = document;
         if trace.status == TraceStatus::Error {
             exit = Exit::Failed;
         }
@@ -147,8 +144,8 @@ async fn find(client: &Client, which: &Which) -> Result<(ChannelRef, Value), Fai
 }
 
 /// Sends a signed ping to the webhook of a channel; returns its trace.
-async fn ping(client: &Client, place: ChannelRef) -> Result<Trace, Failure> {
-    read(client.post(&format!("{}/webhook/test", place.path()), &Value::Null).await?)
+async fn ping(client: &Client, place: ChannelRef) -> Result<Value, Failure> {
+    client.post(&format!("{}/webhook/test", place.path()), &Value::Null).await
 }
 
 /// A part of a channel with settings that are replaced as a whole.

@@ -50,8 +50,8 @@ use crate::{
     printer::{Color, Format, Printer, Verbosity},
 };
 
-/// Maximum size of stdin or of a small file, in bytes.
-const MAX_INPUT: u64 = 1 << 20;
+/// Maximum size of stdin or of a file that is read as a whole, in bytes. The OpenAPI document has about 1 MiB.
+const MAX_INPUT: u64 = 4 << 20;
 
 pub async fn run(cli: Cli, printer: &Printer) -> Result<Exit, Failure> {
     if let Format::Json(Some(wanted)) = &printer.format {
@@ -187,7 +187,7 @@ fn read_all(source: impl Read, name: &str) -> Result<String, Failure> {
     let read = source.take(MAX_INPUT + 1).read_to_string(&mut text);
     let read = read.map_err(|error| Failure::file(name, error))?;
     if u64::try_from(read).is_ok_and(|read| read > MAX_INPUT) {
-        return Err(Failure::file(name, "is over 1 MiB"));
+        return Err(Failure::file(name, "is over 4 MiB"));
     }
     Ok(text)
 }

@@ -122,7 +122,7 @@ impl<'r> Recordings<'r> {
         loop {
             let page = PageArgs { limit: MAX_LIMIT, cursor };
             let page = self.client.traces(self.bot, &self.query, &page).await?;
-            count += page.items.iter().filter(|trace| self.is_wanted(trace)).count() as u64;
+            count += page.items.iter().filter(|item| self.is_wanted(&item.trace)).count() as u64;
             cursor = page.next_cursor;
             if cursor.is_none() {
                 return Ok(count);

@@ -6,14 +6,14 @@ use hub_core::{
     id::{BotId, ChannelId, MessageId, TraceId},
     page::MAX_LIMIT,
     time::{Clock, Timestamp},
-    traces::{Trace, TraceQuery, TraceStatus},
+    traces::{TraceQuery, TraceStatus},
 };
 use serde_json::{Value, json};
 
-use super::{recordings::moment, traces};
+use super::recordings::moment;
 use crate::{
     args::{PageArgs, TailArgs},
-    client::Client,
+    client::{Client, TraceDocument},
     context::Context,
     document::cell,
     exit::Failure,
@@ -45,7 +45,7 @@ pub async fn run(args: TailArgs, cx: &Context) -> Result<(), Failure> {
         Start::After(trace) => (Some(trace), Some(MessageId::from_u128(trace.as_u128()))),
         Start::At(_) => (None, None),
         Start::Now => (
-            tail.newer(None, 1, None).await?.last().map(|trace| trace.trace_id),
+            tail.newer(None, 1, None).await?.last().map(|one| one.trace.trace_id),
             tail.messages(None, 1).await?.last().and_then(id),
         ),
     };
@@ -53,7 +53,7 @@ pub async fn run(args: TailArgs, cx: &Context) -> Result<(), Failure> {
         Printer::ready("ready");
     }
     let wanted = args.status;
-    let mut open = BTreeMap::<TraceId, Trace>::new();
+    let mut open = BTreeMap::<TraceId, TraceDocument>::new();
     every(POLL_INTERVAL, async || {
         if wanted.is_none() {
             for message in tail.messages(said, usize::MAX).await? {
@@ -67,23 +67,23 @@ pub async fn run(args: TailArgs, cx: &Context) -> Result<(), Failure> {
         let mut over = Vec::new();
         let listed = tail.newer(after, usize::MAX, open.keys().next().copied()).await?;
         // Traces that are no longer listed were deleted, or are too old: they are shown in their last state.
-        let oldest = listed.first().map(|trace| trace.trace_id);
+        let oldest = listed.first().map(|one| one.trace.trace_id);
         while let Some(entry) = open.first_entry().filter(|entry| oldest.is_none_or(|id| *entry.key() < id)) {
             over.push(entry.remove());
         }
-        for trace in listed {
-            let id = trace.trace_id;
+        for one in listed {
+            let id = one.trace.trace_id;
             if after.is_none_or(|after| id > after) || open.remove(&id).is_some() {
                 after = after.max(Some(id));
-                if trace.status == TraceStatus::Pending && !is_last {
-                    open.insert(id, trace);
+                if one.trace.status == TraceStatus::Pending && !is_last {
+                    open.insert(id, one);
                 } else {
-                    over.push(trace);
+                    over.push(one);
                 }
             }
         }
-        for trace in over.iter().filter(|trace| wanted.is_none_or(|wanted| trace.status == wanted)) {
-            show(trace, &cx.printer)?;
+        for one in over.into_iter().filter(|one| wanted.is_none_or(|wanted| one.trace.status == wanted)) {
+            show(one, &cx.printer)?;
         }
         Ok(is_last.then_some(()))
     })
@@ -126,22 +126,23 @@ impl Tail<'_> {
         after: Option<TraceId>,
         most: usize,
         open: Option<TraceId>,
-    ) -> Result<Vec<Trace>, Failure> {
+    ) -> Result<Vec<TraceDocument>, Failure> {
         let query = TraceQuery { channel_id: self.channel, since: self.since, ..TraceQuery::default() };
         let (mut found, mut cursor, mut back) = (Vec::new(), None, 0);
         'pages: loop {
             let page = self.client.traces(self.bot, &query, &PageArgs { limit: MAX_LIMIT, cursor }).await?;
-            for trace in page.items {
-                if after.is_some_and(|after| trace.trace_id <= after) {
+            for one in page.items {
+                let id = one.trace.trace_id;
+                if after.is_some_and(|after| id <= after) {
                     back += 1;
-                    if back > MAX_REREAD || open.is_none_or(|open| trace.trace_id < open) {
+                    if back > MAX_REREAD || open.is_none_or(|open| id < open) {
                         break 'pages;
                     }
                 }
                 if found.len() >= most {
                     break 'pages;
                 }
-                found.push(trace);
+                found.push(one);
             }
             cursor = page.next_cursor;
             if cursor.is_none() {
@@ -200,7 +201,7 @@ fn show_message(message: &Value, printer: &Printer) -> Result<(), Failure> {
     printer.one(document, &line)
 }
 
-fn show(trace: &Trace, printer: &Printer) -> Result<(), Failure> {
+fn show(TraceDocument { trace, document }: TraceDocument, printer: &Printer) -> Result<(), Failure> {
     let tone = match trace.status {
         TraceStatus::Ok => Tone::Good,
         TraceStatus::Error => Tone::Bad,
@@ -211,5 +212,5 @@ fn show(trace: &Trace, printer: &Printer) -> Result<(), Failure> {
     let channel = trace.channel_name.as_deref().map(|name| format!("{}  ", screen::clean(name)));
     let channel = channel.unwrap_or_default();
     let text = format!("{}  {status}  {}  {channel}{summary}", trace.started_at, trace.trace_id);
-    printer.one(traces::head(trace), &text)
+    printer.one(document, &text)
 }

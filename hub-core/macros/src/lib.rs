@@ -42,6 +42,7 @@ pub fn from_row(input: TokenStream) -> TokenStream {
 ///   fields are rejected, unless the type is `lenient`;
 /// - `set("Name", "text")`: `Set<Type>` is a request that sets the record; absent fields have their defaults;
 /// - `like = Record`: a field without a doc comment has the text of the record's field of the same name;
+/// - `texts = function`: a field without a doc comment has the text that the function returns for its name;
 /// - `checked`: the bounds are not checked when a request is read: `check_bounds` is called with the other rules.
 ///
 /// On a field, as `#[api(…)]`:
@@ -51,6 +52,8 @@ pub fn from_row(input: TokenStream) -> TokenStream {
 /// - `flatten`: its fields are those of the record, where the stored form nests them;
 /// - `with(Type, function)`: shown as what the function makes of it;
 /// - `and(name: Type = function, "text")`: behind it, what the function makes of the record;
+/// - `cause`: a sentence that states a cause; `<name>_cause` next to it has the code and the values. The same as
+///   `and(cause name: …)`;
 /// - `from(Type, function)`: read as another type;
 /// - `set`: read as the `Set` of its type;
 /// - `absent = value`: its value where a request leaves it out;

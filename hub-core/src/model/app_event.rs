@@ -104,6 +104,7 @@ pub struct AppEvent {
     /// Beginning of the last response: 4 KiB.
     pub response_body: String,
     /// The last error.
+    #[api(cause)]
     pub error: Option<String>,
     /// Duration of the last attempt, in milliseconds.
     #[row(number)]

@@ -21,6 +21,7 @@ pub struct Bot {
     /// Connection status.
     pub status: BotStatus,
     /// Reason for the status, if known.
+    #[api(cause)]
     pub status_reason: Option<String>,
     /// Id of the account on the chat network.
     pub wx_id: String,
@@ -29,6 +30,7 @@ pub struct Bot {
     /// Whether a message to the owner of the account can be sent now.
     pub can_send: bool,
     /// Reason if it cannot.
+    #[api(cause)]
     pub send_disabled_reason: Option<String>,
     /// When the last message was received.
     pub last_inbound_at: Option<Timestamp>,
@@ -45,7 +47,7 @@ pub struct BotHealth {
         and(bot_id: BotId = |health: &Self| health.bot.id, "Id of the bot."),
         and(status: BotStatus = |health: &Self| health.bot.status, "Connection status."),
         and(
-            status_reason: Option<String> = |health: &Self| health.bot.status_reason.clone(),
+            cause status_reason: Option<String> = |health: &Self| health.bot.status_reason.clone(),
             "Reason for the status, if known."
         ),
         and(
@@ -53,7 +55,7 @@ pub struct BotHealth {
             "Whether a message to the owner of the account can be sent now."
         ),
         and(
-            send_disabled_reason: Option<String> = |health: &Self| health.bot.send_disabled_reason.clone(),
+            cause send_disabled_reason: Option<String> = |health: &Self| health.bot.send_disabled_reason.clone(),
             "Reason if it cannot."
         ),
         and(
@@ -67,6 +69,7 @@ pub struct BotHealth {
     /// When the network last responded to a poll.
     pub last_poll_at: Option<Timestamp>,
     /// The last error.
+    #[api(cause)]
     pub last_error: Option<String>,
     /// Node that works for the bot; absent if no node does.
     pub poller_node: Option<String>,

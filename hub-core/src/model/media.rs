@@ -54,6 +54,7 @@ pub struct MediaView {
     pub url_expires_at: Option<Timestamp>,
     /// Reason of the failure.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[api(cause)]
     pub error: Option<String>,
 }
 

@@ -88,6 +88,7 @@ pub struct Message {
     /// Status.
     pub status: MessageStatus,
     /// Reason for the status, if known.
+    #[api(cause)]
     pub status_reason: Option<String>,
     /// Id of its trace.
     pub trace_id: Option<TraceId>,
@@ -238,6 +239,7 @@ pub struct MessageOutcome {
     #[row(number)]
     pub attempts: u64,
     /// Summary of the trace, unless the message was delivered.
+    #[api(cause)]
     pub reason: Option<String>,
     /// When the next attempt is due; absent if no attempt is planned.
     pub next_attempt_at: Option<Timestamp>,

@@ -198,6 +198,7 @@ pub struct InstalledPlugin {
     /// Why it was rejected or withdrawn.
     pub reason: Option<String>,
     /// Why the hub stopped it here: its runs did not end. Enabling it, or another version, lets it run again.
+    #[api(cause)]
     pub paused: Option<String>,
     /// SHA-256 of the source that runs, in hex.
     pub content_hash: String,

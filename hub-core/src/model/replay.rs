@@ -32,12 +32,14 @@ pub struct ReplaySource {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, hub_macros::Api)]
 #[api(example = {
     "reason": "the channel's webhook is off",
+    "reason_cause": {"code": "sink_off", "sink": "webhook"},
     "trace_id": "tr_01KAG00000E008000000000003",
 })]
 pub struct RefusedReplay {
     /// Id of the trace.
     pub trace_id: TraceId,
     /// Reason.
+    #[api(cause)]
     pub reason: String,
 }
 
@@ -50,7 +52,11 @@ pub struct RefusedReplay {
     "id": "rpl_01KAG00000E008000000000005",
     "ok": 21,
     "pending": 2,
-    "refused": [{"reason": "the channel's webhook is off", "trace_id": "tr_01KAG00000E008000000000003"}],
+    "refused": [{
+        "reason": "the channel's webhook is off",
+        "reason_cause": {"code": "sink_off", "sink": "webhook"},
+        "trace_id": "tr_01KAG00000E008000000000003",
+    }],
     "skipped": 0,
     "total": 24,
 })]

@@ -167,6 +167,7 @@ pub struct StepDetail {
     pub error: Option<StepError>,
     /// Why a filter or a sink took no notice, why a plugin did not run, why a reply is not sent, and what is wrong
     /// with the body of a response.
+    #[api(cause)]
     pub reason: Option<String>,
     /// `received`: type of the message.
     pub msg_type: Option<String>,
@@ -224,6 +225,7 @@ pub struct StepDetail {
     /// `plugin.*`: what it fetched.
     pub fetches: Option<Vec<StepFetch>>,
     /// `plugin.*`: why the hub disabled the plugin after this run.
+    #[api(cause)]
     pub paused: Option<String>,
     /// `reply`: id of the message.
     pub message_id: Option<MessageId>,
@@ -284,6 +286,7 @@ pub struct StepDetail {
 #[api(example = { "class": "connect", "message": "connection refused" })]
 pub struct StepError {
     /// One sentence.
+    #[api(cause)]
     pub message: String,
     /// Class of the failure of a request.
     pub class: Option<String>,

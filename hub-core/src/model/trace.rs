@@ -40,6 +40,7 @@ words! {
     "started_at": "2025-11-21T09:30:00.000Z",
     "status": "ok",
     "summary": "status 200",
+    "summary_cause": {"code": "status", "status": 200},
     "trace_id": "tr_01KAG00000E008000000000003",
     "user_id": "ada@im.wechat",
     "user_name": "Ada",
@@ -58,6 +59,7 @@ pub struct Trace {
     /// Status.
     pub status: TraceStatus,
     /// Summary in one line.
+    #[api(cause)]
     pub summary: String,
     /// When it began.
     pub started_at: Timestamp,

@@ -6,7 +6,7 @@ use crate::{
     access::AppScope,
     error::Result,
     id::{AppEventId, AppId, BotId, Ids, InstallationId},
-    model::{app_event::AppEventKind, bot::BotStatus},
+    model::{app_event::AppEventKind, bot::BotStatus, cause::Sentence as _},
     store::{
         Tx,
         app_events::{NewAppEvent, QueuedEvent},
@@ -38,7 +38,8 @@ pub(crate) async fn notify_status(
         return Ok(false);
     };
     let data = json!({ "bot_id": bot_id, "status": bot.status.as_str(),
-        "previous": before.map(BotStatus::as_str), "reason": bot.status_reason });
+        "previous": before.map(BotStatus::as_str), "reason": bot.status_reason,
+        "reason_cause": bot.status_reason.cause() });
     let events: Vec<_> = apps
         .iter()
         .map(|app| {

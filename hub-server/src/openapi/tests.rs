@@ -1,5 +1,9 @@
 use std::{collections::BTreeSet, path::Path};
 
+use hub_core::traces::Cause;
+use poem_openapi::types::ToJSON as _;
+use serde_json::json;
+
 use super::{examples::UNKNOWN, *};
 use crate::api::TAG_ORDER;
 
@@ -18,6 +22,46 @@ fn the_committed_document_is_up_to_date() {
 fn yaml_is_the_same_document() {
     let read: Value = serde_norway::from_str(&Rendering::Yaml.text()).unwrap();
     assert!(read == document("/"));
+}
+
+/// The codes of the schema are those that serde reads and writes.
+#[test]
+fn every_code_of_a_cause_is_a_variant_and_every_variant_has_a_code() {
+    let schema = document("/")["components"]["schemas"]["Cause"].clone();
+    let codes: BTreeSet<&str> =
+        schema["properties"]["code"]["enum"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let read = |code: &str| serde_json::from_value::<Cause>(json!({ "code": code }));
+    let unknown = read("?").unwrap_err().to_string();
+    let variants: BTreeSet<&str> = unknown.split('`').skip(3).step_by(2).collect();
+    assert!(codes == variants && codes.len() > 100, "{:?}", codes.symmetric_difference(&variants));
+    for code in codes {
+        if let Ok(cause) = read(code) {
+            assert_eq!(cause.to_json(), Some(json!({ "code": code })));
+        }
+    }
+    let failed = Cause::read("failed after 2 attempt(s): keyword; a reply could not be sent: status 400");
+    assert_eq!(failed.to_json(), Some(json!(failed)), "serde and the API write the same");
+}
+
+/// Every sentence that states a cause is next to that cause, under one name.
+#[test]
+fn causes_are_next_to_their_sentences() {
+    let document = document("/");
+    let mut places = 0;
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        for (field, property) in schema["properties"].as_object().into_iter().flatten() {
+            let is_cause = examples::reference(property) == Some("Cause");
+            let Some(sentence) = field.strip_suffix("_cause") else {
+                assert!(!is_cause || name == "Cause", "{name}.{field}");
+                continue;
+            };
+            assert!(is_cause && schema["properties"][sentence]["type"] == "string", "{name}.{field}");
+            let required = schema["required"].as_array();
+            assert!(required.is_none_or(|names| !names.contains(&json!(field))), "{name}.{field}");
+            places += 1;
+        }
+    }
+    assert!(places > 15, "{places}");
 }
 
 #[test]

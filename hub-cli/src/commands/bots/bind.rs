@@ -123,6 +123,7 @@ impl<'a> Flow<'a> {
             ("qr_text", &step["qr_text"]),
             ("expires_at", if waits { &self.started["expires_at"] } else { &Value::Null }),
             ("reason", &step["reason"]),
+            ("reason_cause", &step["reason_cause"]),
             ("bot", &step["bot"]),
         ] {
             if !value.is_null() {

@@ -2,7 +2,7 @@
 
 use hub_core::{
     id::{BotId, ChannelId, MessageId, TraceId},
-    traces::{OfChannel, OfPlugin, Remedy, SinkId, WebhookField},
+    traces::{Explanation, OfChannel, OfPlugin, Remedy, SinkId, WebhookField},
 };
 use serde::Deserialize as _;
 use serde_json::Value;
@@ -47,21 +47,33 @@ async fn place(client: &Client, id: &str) -> Result<(BotId, MessageId, Option<Ch
     Ok((bot, message, None))
 }
 
-/// The sentence, the checks and the remedies.
+/// The verdict, the checks and the remedies, rendered from their values. Those of a newer server, which may have
+/// values that this program does not know, are shown as its sentences.
 fn text(found: &Value, paint: impl Fn(&str, Tone) -> String) -> String {
-    let shown = |value: &Value, field: &str| screen::clean(&cell(value, field));
-    let checks = found["checks"].as_array().into_iter().flatten().map(|check| {
-        let (sign, tone) = if check["ok"] == true { ("ok  ", Tone::Good) } else { ("no  ", Tone::Bad) };
-        format!("  {}{:<9} {}", paint(sign, tone), shown(check, "name"), shown(check, "why"))
-    });
-    let mut lines = vec![shown(found, "sentence")];
-    lines.extend(checks);
-    match <Vec<Remedy>>::deserialize(&found["remedies"]) {
-        Ok(remedies) => lines.extend(remedies.iter().map(|remedy| screen::clean(&with_command(remedy)))),
-        // Of a server that knows more of them.
-        Err(_) => lines.extend(found["remedy"].as_str().map(screen::clean)),
-    }
+    let lines = match Explanation::deserialize(found) {
+        Ok(explanation) => rendered(&explanation, &paint),
+        Err(_) => sentences(found, &paint),
+    };
     lines.join("\n")
+}
+
+fn rendered(found: &Explanation, paint: &impl Fn(&str, Tone) -> String) -> Vec<String> {
+    let checks = found.checks.iter();
+    let checks = checks.map(|one| check(one.ok, one.name.as_str(), &one.finding.to_string(), paint));
+    let remedies = found.remedies.iter().map(|remedy| screen::clean(&with_command(remedy)));
+    [screen::clean(&found.sentence())].into_iter().chain(checks).chain(remedies).collect()
+}
+
+fn sentences(found: &Value, paint: &impl Fn(&str, Tone) -> String) -> Vec<String> {
+    let checks = found["checks"].as_array().into_iter().flatten();
+    let checks = checks.map(|one| check(one["ok"] == true, &cell(one, "name"), &cell(one, "why"), paint));
+    let remedy = found["remedy"].as_str().map(screen::clean);
+    [screen::clean(&cell(found, "sentence"))].into_iter().chain(checks).chain(remedy).collect()
+}
+
+fn check(ok: bool, name: &str, why: &str, paint: &impl Fn(&str, Tone) -> String) -> String {
+    let (sign, tone) = if ok { ("ok  ", Tone::Good) } else { ("no  ", Tone::Bad) };
+    format!("  {}{:<9} {}", paint(sign, tone), screen::clean(name), screen::clean(why))
 }
 
 /// A remedy as a sentence, with the command that applies it.
@@ -140,11 +152,16 @@ mod tests {
     }
 
     #[test]
-    fn an_explanation_shows_the_sentence_the_checks_and_the_command_of_each_remedy() {
+    fn an_explanation_is_rendered_from_its_values_with_the_command_of_each_remedy() {
         let (bot_id, channel_id, trace_id) = (BotId::MAX, ChannelId::MAX, TraceId::MAX);
         let found = json!({
-            "sentence": "The filter did not match.", "remedy": "Change the filter. Then replay the message. Wait.",
-            "checks": [{ "name": "bot", "ok": true, "why": "online" }, { "name": "filter", "ok": false, "why": "keywords" }],
+            "message_id": MessageId::MAX, "channel_name": "orders", "verdict": "filtered", "attempts": 0,
+            "cause": { "code": "filter", "reason": "keyword" },
+            "sentence": "Not read.", "remedy": "Not read.",
+            "checks": [
+                { "name": "channel", "ok": true, "why": "not read", "finding": { "code": "channel", "enabled": true } },
+                { "name": "filter", "ok": false, "why": "not read", "finding": { "code": "filter", "reason": "keyword" } },
+            ],
             "remedies": [
                 { "action": "set_filter", "bot_id": bot_id, "channel_id": channel_id },
                 { "action": "replay", "bot_id": bot_id, "trace_id": trace_id },
@@ -153,7 +170,8 @@ mod tests {
             ],
         });
         let expected = format!(
-            "The filter did not match.\n  ok  bot       online\n  no  filter    keywords\n\
+            "The filter of the channel orders did not match: keyword.\n  ok  channel   the channel is on\n  \
+             no  filter    keyword\n\
              Change the filter: hub-cli channels set-filter {channel_id} --bot {bot_id} --keywords WORDS\n\
              Then replay the message: hub-cli replay {trace_id}\n\
              Change the plugin tagger, or disable it: hub-cli channels plugins disable tagger --bot {bot_id} \
@@ -163,10 +181,11 @@ mod tests {
     }
 
     #[test]
-    fn remedies_of_a_newer_server_are_shown_as_its_sentences() {
+    fn values_of_a_newer_server_are_shown_as_its_sentences() {
         let found = json!({
-            "sentence": "It is late.", "checks": [], "remedy": "Dance.", "remedies": [{ "action": "dance" }],
+            "sentence": "It is late.", "remedy": "Dance.", "remedies": [{ "action": "dance" }],
+            "checks": [{ "name": "moon", "ok": false, "why": "new", "finding": { "code": "moon" } }],
         });
-        assert_eq!(text(&found, plain), "It is late.\nDance.");
+        assert_eq!(text(&found, plain), "It is late.\n  no  moon      new\nDance.");
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{recordings, waterfall};
 use crate::{
     args::{TracesCommand, TracesListArgs, TracesShowArgs},
-    client::Client,
+    client::{Client, TraceDocument},
     context::Context,
     exit::Failure,
     printer::List,
@@ -48,9 +48,9 @@ async fn list(args: TracesListArgs, cx: &Context) -> Result<(), Failure> {
     let page = client.traces(bot, &query, &args.list.page).await?;
     cx.printer.list(List {
         columns: &COLUMNS,
-        rows: page.items.iter().map(|trace| row(trace, cx.printer.is_terminal())).collect(),
-        items: page.items.iter().map(head).collect(),
+        rows: page.items.iter().map(|item| row(&item.trace, cx.printer.is_terminal())).collect(),
         next_cursor: page.next_cursor,
+        items: page.items.into_iter().map(|item| item.document).collect(),
         empty: "no such traces",
     })
 }
@@ -79,7 +79,7 @@ fn person(trace: &Trace) -> &str {
 async fn show(args: TracesShowArgs, cx: &Context) -> Result<(), Failure> {
     let id = recordings::trace_id(&args.trace)?;
     let client = cx.hub(&args.hub).await?;
-    let trace = client.trace(None, id).await?;
+    let TraceDocument { trace, document } = TraceDocument::read(client.trace_document(None, id).await?)?;
     if args.raw {
         let text = wire::raw(&trace)?;
         return cx.printer.one(json!({ "raw": text }), &screen::escape(&text));
@@ -98,7 +98,7 @@ async fn show(args: TracesShowArgs, cx: &Context) -> Result<(), Failure> {
         return cx.printer.as_json().one(wire::har(&trace)?, "");
     }
     let now = Clock::system().now();
-    cx.printer.one(json!(trace), &waterfall::draw(&trace, now, &cx.printer))
+    cx.printer.one(document, &waterfall::draw(&trace, now, &cx.printer))
 }
 
 /// Does something with the parked delivery of a trace.
@@ -113,15 +113,6 @@ async fn parked(trace: &str, action: &str, client: Client, cx: &Context) -> Resu
 async fn recording(client: &Client, id: TraceId) -> Result<Recording, Failure> {
     let trace = client.trace(None, id).await?;
     recordings::of_trace(client, trace).await
-}
-
-/// A trace without its steps.
-pub fn head(trace: &Trace) -> Value {
-    let mut document = json!(trace);
-    if let Some(fields) = document.as_object_mut() {
-        fields.remove("steps");
-    }
-    document
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ pub(super) struct Container {
     pub direction: Direction,
     /// The record whose texts the fields without one have.
     pub like: Option<Path>,
+    /// The function that returns the text of a field without one, by its name.
+    pub texts: Option<Path>,
     /// The schema of the same fields in a request that leaves out what it does not change: its name and text.
     pub set: Option<(String, String)>,
     /// Whether absent fields have the value of the type's `Default`.
@@ -41,6 +43,7 @@ impl Container {
             tag: None,
             direction: Direction::Response,
             like: None,
+            texts: None,
             set: None,
             has_default: false,
             is_lenient: false,
@@ -65,6 +68,7 @@ impl Container {
                 Some("input") => found.direction = Direction::Request,
                 Some("read") => found.direction = Direction::Both,
                 Some("like") => found.like = Some(meta.value()?.parse()?),
+                Some("texts") => found.texts = Some(meta.value()?.parse()?),
                 Some("default") => found.has_default = true,
                 Some("lenient") => found.is_lenient = true,
                 Some("checked") => found.is_checked = true,
@@ -95,6 +99,7 @@ impl Container {
             tag: None,
             direction: Direction::Request,
             like: None,
+            texts: None,
             set: None,
             has_default: true,
             is_lenient: false,

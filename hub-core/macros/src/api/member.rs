@@ -8,6 +8,7 @@ use syn::{
 };
 
 use super::{
+    cause::CauseField,
     container::{Container, Direction},
     doc, each, in_parentheses,
 };
@@ -18,6 +19,8 @@ pub(super) struct Member<'a> {
     name: String,
     is_skipped: bool,
     is_flat: bool,
+    /// Whether it is a sentence that states a cause.
+    is_cause: bool,
     /// Whether a request contains what sets its value.
     is_set: bool,
     /// Whether a request has to contain it although the type has a default.
@@ -46,6 +49,8 @@ struct Computed {
     ty: Type,
     function: Expr,
     doc: String,
+    /// Whether it is a sentence that states a cause.
+    is_cause: bool,
 }
 
 /// `1..=20`, `..=20` or `1..`.
@@ -62,6 +67,7 @@ impl<'a> Member<'a> {
             name: ident.unwrap_or_default(),
             is_skipped: false,
             is_flat: false,
+            is_cause: false,
             is_set: false,
             is_required: false,
             with: None,
@@ -93,6 +99,7 @@ impl<'a> Member<'a> {
             match meta.path.get_ident().map(Ident::to_string).as_deref() {
                 Some("skip") => member.is_skipped = true,
                 Some("flatten") => member.is_flat = true,
+                Some("cause") => member.is_cause = true,
                 Some("name") => member.name = meta.value()?.parse::<LitStr>()?.value(),
                 Some("with") => member.with = Some(converted(&in_parentheses(meta)?)?),
                 Some("set") => member.is_set = true,
@@ -123,9 +130,11 @@ impl<'a> Member<'a> {
     /// The fields of the schema.
     pub fn described(&self, container: &Container) -> TokenStream {
         let (name, text) = (&self.name, doc(&self.field.attrs));
-        let and = self.and.iter().map(
-            |Computed { name, ty, doc, .. }| quote!(::hub_core::openapi::Field::new::<#ty>(#name, #doc),),
-        );
+        let and = self.and.iter().map(|computed| {
+            let Computed { name, ty, doc, .. } = computed;
+            let cause = computed.cause().map(|cause| cause.described());
+            quote!(::hub_core::openapi::Field::new::<#ty>(#name, #doc), #cause)
+        });
         if self.is_skipped {
             return and.collect();
         }
@@ -143,6 +152,11 @@ impl<'a> Member<'a> {
             let properties = self.properties.iter().map(Bounds::of_lengths);
             quote!(#(.chars(#chars))* #(.range(#range))* #(.items(#items))* #(.pattern(#pattern))* #(.properties(#properties))*)
         });
+        let text = match &container.texts {
+            Some(texts) if text.is_empty() => quote!(#texts(#name)),
+            _ => quote!(#text),
+        };
+        let cause = self.cause().map(|cause| cause.described());
         let like = container.like.iter();
         let input = (container.direction == Direction::Request).then(|| {
             let is_required = !self.may_be_absent(container);
@@ -151,8 +165,14 @@ impl<'a> Member<'a> {
         });
         quote! {
             ::hub_core::openapi::Field::new::<#ty>(#name, #text) #(.like::<#like>())* #bounded #input,
+            #cause
             #(#and)*
         }
+    }
+
+    /// The field with the cause that this one states, if it states one.
+    pub fn cause(&self) -> Option<CauseField<'_>> {
+        self.is_cause.then_some(CauseField(&self.name))
     }
 
     fn read_type(&self) -> TokenStream {
@@ -225,7 +245,8 @@ impl<'a> Member<'a> {
                 #ident: <#ty as ::hub_core::openapi::Fields>::take(object)#value.map_err(ParseError::propagate)?,
             });
         }
-        let is_written_only = (self.with.is_some() && self.from.is_none()) || !self.and.is_empty();
+        let is_written_only =
+            (self.with.is_some() && self.from.is_none()) || !self.and.is_empty() || self.is_cause;
         if is_written_only {
             return Err(Error::new_spanned(ident, "a field that is computed cannot be read"));
         }
@@ -256,13 +277,17 @@ impl<'a> Member<'a> {
             },
             None => quote!(::hub_core::openapi::write(object, #name, &record.#ident);),
         };
-        let and = self.and.iter().map(|Computed { name, ty, function, .. }| {
+        let cause = self.cause().map(|cause| cause.written(&quote!(&record.#ident)));
+        let and = self.and.iter().map(|computed| {
+            let Computed { name, ty, function, .. } = computed;
+            let cause = computed.cause().map(|cause| cause.written(&quote!(&value)));
             quote! {
                 let value: #ty = (#function)(record);
                 ::hub_core::openapi::write(object, #name, &value);
+                #cause
             }
         });
-        quote!(#own #(#and)*)
+        quote!(#own #cause #(#and)*)
     }
 
     /// The bounds that only the schema uses.
@@ -326,14 +351,22 @@ impl Bounds {
 
 impl Computed {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        let name = input.parse::<Ident>()?.to_string();
+        let mut name = input.parse::<Ident>()?.to_string();
+        let is_cause = name == "cause" && input.peek(Ident);
+        if is_cause {
+            name = input.parse::<Ident>()?.to_string();
+        }
         input.parse::<Token![:]>()?;
         let ty = input.parse()?;
         input.parse::<Token![=]>()?;
         let function = input.parse()?;
         input.parse::<Token![,]>()?;
         let doc = input.parse::<LitStr>()?.value();
-        Ok(Self { name, ty, function, doc })
+        Ok(Self { name, ty, function, doc, is_cause })
+    }
+
+    fn cause(&self) -> Option<CauseField<'_>> {
+        self.is_cause.then_some(CauseField(&self.name))
     }
 }
 

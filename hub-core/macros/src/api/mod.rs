@@ -10,6 +10,7 @@ use syn::{
 use container::{Container, Direction};
 use member::Member;
 
+mod cause;
 mod container;
 mod member;
 mod tagged;
@@ -218,11 +219,17 @@ fn each(
 /// The doc comment, its lines as they are.
 fn doc(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
-        Meta::NameValue(doc) if doc.path.is_ident("doc") => match &doc.value {
-            Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) => Some(line.value().trim().to_owned()),
-            _ => None,
-        },
+        Meta::NameValue(doc) if doc.path.is_ident("doc") => line(&doc.value),
         _ => None,
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A line of a doc comment; the fragment of a macro is in a group.
+fn line(value: &Expr) -> Option<String> {
+    match value {
+        Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) => Some(line.value().trim().to_owned()),
+        Expr::Group(group) => line(&group.expr),
+        _ => None,
+    }
 }

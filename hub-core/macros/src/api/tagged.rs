@@ -61,7 +61,11 @@ impl<'a> Choice<'a> {
                 let fields: Vec<&Ident> =
                     fields.named.iter().filter_map(|field| field.ident.as_ref()).collect();
                 let names = fields.iter().map(ToString::to_string);
-                let written = quote!(#(::hub_core::openapi::write(object, #names, #fields);)*);
+                let causes =
+                    self.members.iter().zip(&fields).filter_map(|(member, field)| {
+                        member.cause().map(|cause| cause.written(&quote!(#field)))
+                    });
+                let written = quote!(#(::hub_core::openapi::write(object, #names, #fields);)* #(#causes)*);
                 (quote!({ #(#fields),* }), written)
             }
         };

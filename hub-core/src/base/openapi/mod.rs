@@ -197,7 +197,7 @@ macro_rules! shown_as {
     ($type:ty, $shown:ty, $show:expr) => {
         const _: () = {
             use ::poem_openapi::{
-                registry::MetaSchemaRef,
+                registry::{MetaSchemaRef, Registry},
                 types::{ParseFromJSON, ParseResult, ToJSON, Type},
             };
 
@@ -210,6 +210,10 @@ macro_rules! shown_as {
 
                 fn schema_ref() -> MetaSchemaRef {
                     <$shown>::schema_ref()
+                }
+
+                fn register(registry: &mut Registry) {
+                    <$shown>::register(registry);
                 }
             }
 

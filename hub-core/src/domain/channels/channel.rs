@@ -54,6 +54,7 @@ pub struct Channel {
     /// The webhook sink.
     pub webhook: WebhookSink,
     /// Why the hub switched the webhook sink off; configuring the sink switches it on.
+    #[api(cause)]
     pub webhook_disabled_reason: Option<String>,
     /// The AI sink.
     pub ai: AiSink,

@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Problems, Result},
     filter::{Filter, FilterInput},
     id::{BotId, ChannelId, MessageId},
-    model::message::ReceivedMessage,
+    model::{cause::Cause, message::ReceivedMessage},
     time::Timestamp,
 };
 
@@ -24,6 +24,7 @@ const MAX_EXCERPT: usize = 200;
     "message_id": "msg_01KAJJS8P00000000000000005",
     "passed": false,
     "reason": "keyword",
+    "reason_cause": {"code": "not_matched", "parts": ["keyword"]},
 })]
 pub struct FilterVerdict {
     /// The message.
@@ -38,6 +39,7 @@ pub struct FilterVerdict {
     pub passed: bool,
     /// The same words as in traces: `passed`, or what did not match: `handle`, `sender`, `keyword`, `type` (several
     /// separated by commas), `expression`, or `expression error: …`.
+    #[api(cause)]
     pub reason: String,
 }
 
@@ -103,7 +105,7 @@ impl Channels<'_> {
                 });
                 let (passed, reason) = match decision {
                     Some(decision) => (decision.passed, decision.reason.into_owned()),
-                    None => (false, "handle".to_owned()),
+                    None => (false, Cause::NotAddressed.to_string()),
                 };
                 let excerpt = message.content.chars().take(MAX_EXCERPT).collect();
                 let ReceivedMessage { id: message_id, from_user_id, created_at, .. } = message;

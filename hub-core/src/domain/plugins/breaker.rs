@@ -6,6 +6,8 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
+use crate::model::cause::Cause;
+
 /// Runs in a row that did not end by themselves, after which a plugin is stopped.
 pub const MAX_OVERRUNS: u32 = 5;
 
@@ -26,7 +28,7 @@ impl Breaker {
 
     /// The reason of a stop.
     pub fn reason() -> String {
-        format!("{MAX_OVERRUNS} runs in a row did not end by themselves")
+        Cause::PluginStopped { overruns: MAX_OVERRUNS }.to_string()
     }
 }
 

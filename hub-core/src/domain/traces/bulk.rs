@@ -16,6 +16,7 @@ use crate::{
     idempotency::{self, Idempotent},
     model::{
         audit::Action,
+        cause::Cause,
         channel::decode,
         message::Direction,
         replay::{BulkReplay, RefusedReplay, ReplaySource},
@@ -205,18 +206,21 @@ fn plan(
         sources.into_iter().map(|source| (source.id, source)).collect();
     let (mut accepted, mut refused) = (Vec::new(), Vec::new());
     for &trace_id in wanted {
-        let checked = found.remove(&trace_id).ok_or("there is no such trace").and_then(|source| {
-            let channel = source.channel_id.ok_or("it belongs to no channel")?;
+        let checked = found.remove(&trace_id).ok_or(Cause::NoSuchTrace).and_then(|source| {
+            let channel = source.channel_id.ok_or(Cause::TraceWithoutChannel)?;
             if source.direction == Direction::Outbound {
-                return Err("it is the trace of a send");
+                return Err(Cause::TraceOfSend);
             }
             let settings = source.webhook.as_deref().map(decode::<WebhookSettings>);
             let is_on = matches!(settings, Some(Ok(settings)) if settings.enabled && source.webhook_disabled.is_none());
-            if has_target || is_on { Ok((source, channel)) } else { Err("the channel's webhook is off") }
+            if has_target || is_on {
+                return Ok((source, channel));
+            }
+            Err(Cause::SinkOff { sink: SinkId::Webhook.to_string() })
         });
         match checked {
             Ok(replayed) => accepted.push(replayed),
-            Err(reason) => refused.push(RefusedReplay { trace_id, reason: reason.to_owned() }),
+            Err(cause) => refused.push(RefusedReplay { trace_id, reason: cause.to_string() }),
         }
     }
     (accepted, refused)

@@ -21,7 +21,7 @@ pub use replay::{ReplayOptions, ReplayTo};
 pub use search::MAX_STEPS_SCANNED;
 
 pub use crate::model::{
-    cause::{Cause, FilterPart, FilterParts},
+    cause::{Cause, FilterPart, FilterParts, Sentence},
     replay::{BulkReplay, RefusedReplay},
     sinks::{SinkId, SinkKind},
     trace::{
@@ -53,7 +53,7 @@ pub(crate) fn of_send(outbound: &NewOutbound, id: TraceId, kind: StepKind) -> Ne
         replay_of: None,
         status: TraceStatus::Pending,
         open_sinks: 0,
-        summary: "queued for the chat".to_owned(),
+        summary: Cause::QueuedForChat.to_string(),
         started_at: outbound.now,
         duration_ms: 0,
         steps: PackedSteps::new(id, &[accepted]),

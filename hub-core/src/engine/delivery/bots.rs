@@ -9,6 +9,7 @@ use super::{bot::BotWork, queue::Queue};
 use crate::{
     bots::BotStatus,
     id::BotId,
+    model::cause::Cause,
     store::{bots::Answered, leases::Lease},
     time::Timestamp,
 };
@@ -126,10 +127,10 @@ impl Bots {
     }
 
     /// Stops the work for a bot that violated an invariant. Its lease stays, so that no other node continues it.
-    pub(super) async fn stop(&self, bot: &BotWork, queue: &Queue, reason: &str) {
+    pub(super) async fn stop(&self, bot: &BotWork, queue: &Queue, cause: &Cause) {
         let bot_id = bot.lease.bot_id;
         self.set_stopped(bot_id);
-        bot.set_status(BotStatus::Error, Some(reason)).await;
+        bot.set_status(BotStatus::Error, Some(&cause.to_string())).await;
         self.write().remove(&bot_id);
         bot.tasks.stop();
         queue.forget(|delivery| delivery.bot_id() == bot_id);

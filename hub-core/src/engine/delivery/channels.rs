@@ -226,7 +226,7 @@ impl ChannelRuntime {
         };
         match &self.filter {
             ChannelFilter::Broken(reason) => {
-                skipped(Cause::FilterFails { error: Box::new(Cause::read(reason)) })
+                skipped(Cause::FilterFails { cause: Box::new(Cause::read(reason)) })
             }
             ChannelFilter::Ready(filter) => match filter.matches(&input) {
                 decision if decision.passed => Route::Passed { content },

@@ -22,6 +22,7 @@ use crate::{
     events::Event,
     invariants::invariant,
     model::{
+        cause::Cause,
         message::QuotedMessage,
         sinks::{SinkKey, SinkKind},
     },
@@ -159,8 +160,7 @@ impl Inbox {
                 failpoint!("intake.committed", passed);
                 if !self.numbers_grow(bot, &routed, &stored) {
                     // Nothing is lost: no node holds the rows after the next start.
-                    let reason = "a channel's log went backwards; see the server's log";
-                    self.bots.stop(bot, &self.queue, reason).await;
+                    self.bots.stop(bot, &self.queue, &Cause::LogWentBackwards).await;
                     return Ok(Some(Intake::Lost));
                 }
                 let fresh = batch.messages.iter().zip(&stored).filter(|(_, seqs)| seqs.is_some());

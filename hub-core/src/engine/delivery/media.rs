@@ -15,7 +15,10 @@ use crate::{
     file_type,
     id::{MediaId, MessageId},
     media::MediaRoom,
-    model::media::{MediaState, MediaView},
+    model::{
+        cause::Cause,
+        media::{MediaState, MediaView},
+    },
     network::{FetchedMedia, MediaError, MessageKind},
     secret::Secret,
     store::{
@@ -175,10 +178,12 @@ impl MediaFetcher {
 
     /// Fetches, opens and stores the bytes of a file.
     async fn fetch(&self, row: &MediaRow) -> Result<StoredBytes, MediaError> {
-        let unreadable = |_: Error| MediaError::Unavailable("the reference cannot be opened".to_owned());
+        let unreadable = |_: Error| MediaError::Unavailable(Cause::FileReferenceSealed.to_string());
         let sealer = &self.ctx.sealer;
-        let source =
-            row.source.as_ref().ok_or_else(|| MediaError::Unavailable("there is no reference".into()))?;
+        let source = row
+            .source
+            .as_ref()
+            .ok_or_else(|| MediaError::Unavailable(Cause::FileWithoutReference.to_string()))?;
         let reference = sealer.open(&source_place(row.id), source).map_err(unreadable)?;
         let later = |error: Error| MediaError::Later(error.message().to_owned());
         let earlier = match row.md5.as_str() {

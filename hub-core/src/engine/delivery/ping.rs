@@ -110,7 +110,7 @@ fn unsent(reply: &Reply, now: Timestamp) -> Step {
         }
         ReplyContent::Unsendable(why) => (
             TraceStatus::Error,
-            StepDetail { error: Some(StepError::new(why.clone())), ..StepDetail::default() },
+            StepDetail { error: Some(StepError::new(why.to_string())), ..StepDetail::default() },
         ),
     };
     Step::new(StepName::Reply, reply.by, status, now, now, detail)

@@ -9,6 +9,7 @@ use crate::{
     delivery::work_store::WorkContext,
     error::Result,
     id::{BotId, ChannelId, PluginId, PluginVersionId},
+    model::cause::Cause,
     plugins::{InstalledPlugin, breaker::Breaker, manifest::Manifest},
     sandbox::{Hooks, Source},
 };
@@ -42,7 +43,7 @@ pub enum Code {
         manifest: Arc<Manifest>,
     },
     /// Not run: the version was rejected or withdrawn, or cannot be read any more. Contains the reason.
-    Stopped(String),
+    Stopped(Cause),
     /// Not run while the hub has paused it here. Contains the reason. Messages are not sent without the plugin's
     /// changes, unless the channel allows that.
     Paused(String),
@@ -62,7 +63,7 @@ pub(crate) async fn load(
         let read = |script: String| match Manifest::parse(&script) {
             Ok(manifest) => Code::Ready { source: Source::new(script), manifest: Arc::new(manifest) },
             // Rules were narrowed since it was submitted.
-            Err(error) => Code::Stopped(error.message().to_owned()),
+            Err(error) => Code::Stopped(Cause::read(error.message())),
         };
         let codes: HashMap<PluginVersionId, Code> =
             scripts.into_iter().map(|(id, script)| (id, read(script))).collect();
@@ -80,12 +81,15 @@ impl Installed {
     fn new(row: InstalledPlugin, codes: &HashMap<PluginVersionId, Code>) -> Self {
         let code = match codes.get(&row.version_id) {
             _ if !row.state.runs() => {
-                let reason = row.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-                Code::Stopped(format!("the version was {}{reason}", row.state))
+                let state = row.state.to_string();
+                Code::Stopped(match row.reason {
+                    Some(reason) => Cause::VersionRejected { state, reason },
+                    None => Cause::VersionStopped { state },
+                })
             }
             _ if row.paused.is_some() => Code::Paused(row.paused.unwrap_or_default()),
             Some(code) => code.clone(),
-            None => Code::Stopped("its source is gone".to_owned()),
+            None => Code::Stopped(Cause::PluginSourceGone),
         };
         Self {
             plugin_id: row.plugin_id,

@@ -12,6 +12,7 @@ use crate::{
     id::{ChannelId, DeliveryId, TraceId},
     media::NewFile,
     model::{
+        cause::Cause,
         trace::{Step, StepDetail, StepError, StepName, TraceStatus},
         window::Window,
     },
@@ -78,7 +79,7 @@ impl<'a> Replies<'a> {
     pub(super) async fn rows(
         &self,
         replies: Vec<Reply>,
-        closed: Option<&'static str>,
+        closed: Option<&Cause>,
         steps: &mut Vec<Step>,
     ) -> Vec<NewOutbound> {
         let sent = self.sent_before(&replies).await;
@@ -90,7 +91,7 @@ impl<'a> Replies<'a> {
             }
             let now = self.ctx.store.now();
             let parts = match closed {
-                Some(reason) => Err(reason.to_owned()),
+                Some(cause) => Err(cause.to_string()),
                 None => self.parts(content).await,
             };
             match parts {
@@ -115,12 +116,12 @@ impl<'a> Replies<'a> {
 
     /// Returns the reason if nothing can be sent to the group of a message. Where only people who wrote can be
     /// written to, a group never can, and a reply to it would wait until it expires.
-    pub(super) fn closed_group(&self, now: Timestamp) -> Option<&'static str> {
+    pub(super) fn closed_group(&self, now: Timestamp) -> Option<Cause> {
         if !self.is_group {
             return None;
         }
         let window = Window::default().check(&self.bot.network.window_rules(), now);
-        window.err().map(|_| "the chat network does not accept messages to groups")
+        window.err().map(|_| Cause::NoGroups)
     }
 
     /// Returns the keys of replies with files that an earlier attempt stored; their files are not stored again. If
@@ -147,7 +148,7 @@ impl<'a> Replies<'a> {
                 // PostgreSQL cannot hold it, and no chat shows it.
                 let text = text.replace('\0', "\u{fffd}");
                 if text.trim().is_empty() {
-                    return Err("the text is blank".to_owned());
+                    return Err(Cause::TextBlank.to_string());
                 }
                 let parts = self.text_parts(&text);
                 let detail = StepDetail { parts: Some(parts.len() as u64), ..StepDetail::default() };
@@ -175,7 +176,7 @@ impl<'a> Replies<'a> {
                 };
                 Ok((if caption.is_empty() { file_name } else { caption }, parts, detail))
             }
-            ReplyContent::Unsendable(reason) => Err(reason.into_owned()),
+            ReplyContent::Unsendable(cause) => Err(cause.to_string()),
         }
     }
 

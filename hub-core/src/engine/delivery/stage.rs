@@ -6,7 +6,7 @@
 //! ```
 //! `Received → Filtered` happens in the inbox, before the commit. The two plugin stages are in `hooks`.
 
-use std::{borrow::Cow, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header};
@@ -149,7 +149,7 @@ pub enum ReplyContent {
     /// A file.
     File(ReplyFile),
     /// A reply that cannot be sent, with the reason.
-    Unsendable(Cow<'static, str>),
+    Unsendable(Cause),
 }
 
 /// A file that is stored once it is certain that it is sent.

@@ -332,7 +332,7 @@ fn panicked(sink: SinkId, started: Timestamp) -> Concluded {
     Concluded {
         outcome: Outcome::Failure { summary: Cause::InternalError.to_string(), permanent: false },
         replies: Vec::new(),
-        steps: vec![failed(sink, started, "internal error during this attempt")],
+        steps: vec![failed(sink, started, &Cause::InternalError.to_string())],
     }
 }
 

@@ -38,5 +38,6 @@ pub struct AiSink {
     /// Whether there is a key.
     pub has_api_key: bool,
     /// Why the model cannot respond yet; only in the response to a change of the sink.
+    #[api(cause)]
     pub warning: Option<String>,
 }

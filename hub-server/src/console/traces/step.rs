@@ -66,7 +66,7 @@ fn label(ask: &Ask, name: &str) -> Markup {
 fn fact(ask: &Ask, name: &str, value: &Value) -> Markup {
     html! {
         @match value {
-            Value::String(text) if name == "reason" => (cause(ask.words, text)),
+            Value::String(text) if matches!(name, "reason" | "paused") => (cause(ask.words, text)),
             Value::String(text) => bdi { (text) },
             Value::Array(_) | Value::Object(_) => (json::tree(ask.words, value)),
             other => data value=(other) { (other) },

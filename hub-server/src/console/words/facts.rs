@@ -65,7 +65,9 @@ mod tests {
     fn every_field_of_a_step_has_words_or_a_place_of_its_own() {
         let document = openapi::document("http://localhost");
         let fields = document["components"]["schemas"]["StepDetail"]["properties"].as_object().unwrap();
-        let fields: BTreeSet<&str> = fields.keys().map(String::as_str).collect();
+        // Pages render the cause of a sentence in its place.
+        let fields = fields.keys().map(String::as_str).filter(|field| !field.ends_with("_cause"));
+        let fields: BTreeSet<&str> = fields.collect();
         let shown = SHOWN_APART.into_iter().chain(FACTS.iter().map(|(name, ..)| *name));
         assert_eq!(shown.collect::<BTreeSet<_>>(), fields);
     }

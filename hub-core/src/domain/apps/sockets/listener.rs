@@ -13,6 +13,7 @@ use crate::{
     id::{AppEventId, AppId, SocketId, UserId},
     model::{
         app::SocketScope,
+        cause::Cause,
         trace::{PackedSteps, Step, StepDetail, StepKind, StepName, TraceStatus},
     },
     node::app_sockets::{AppSocketState, Pulse, SocketSlot},
@@ -237,7 +238,7 @@ fn trace_of(event: &WrittenEvent, now: Timestamp) -> Option<TraceUpdate> {
         id,
         status: event.is_over.then_some(TraceStatus::Ok),
         ended: i64::from(event.is_over),
-        summary: event.is_over.then(|| "delivered to the app".to_owned()),
+        summary: event.is_over.then(|| Cause::AppDelivered.to_string()),
         attempts: None,
         ended_at: now,
         steps: PackedSteps::new(id, &[step]),

@@ -86,6 +86,7 @@ pub struct BindStep {
     #[api(with(Option<String>, crate::openapi::exposed))]
     pub qr_svg: Option<Secret>,
     /// Reason for the status, if known.
+    #[api(cause)]
     pub reason: Option<String>,
     /// The bot, after a successful bind.
     pub bot: Option<Bot>,

@@ -12,6 +12,7 @@ use crate::{
     model::{
         audit::{Action, NewEntry},
         bot::{BindStatus, BotStatus, StoredBind},
+        cause::Cause,
     },
     network::Credentials,
     secret::Sealer,
@@ -90,9 +91,7 @@ impl Bots<'_> {
     /// which of several tokens it is, so all inactive bots among them are resumed.
     pub(super) async fn resume(&self, actor: &Actor, bind: &StoredBind, known: Vec<BotId>) -> Result<()> {
         if known.is_empty() {
-            let reason = "the account is already bound, and this hub has no login for it: \
-                          remove the connection in the chat app, then scan again";
-            return self.end(bind, BindStatus::Refused, reason).await;
+            return self.end(bind, BindStatus::Refused, &Cause::BoundElsewhere.to_string()).await;
         }
         let (id, rev, codes_shown) = (bind.id, bind.rev, bind.codes_shown);
         let (sealer, ids, now) = (self.ctx.sealer.clone(), self.ctx.ids.clone(), self.ctx.store.now());

@@ -8,7 +8,10 @@ use crate::{
     bots::Bots,
     error::Result,
     id::BindId,
-    model::bot::{BindStatus, StoredBind},
+    model::{
+        bot::{BindStatus, StoredBind},
+        cause::Cause,
+    },
     network::{LoginProgress, LoginState, LoginStep, NetworkError},
     store::binds::BindChange,
 };
@@ -36,7 +39,7 @@ impl Bots<'_> {
                 return Ok(bind);
             }
             if self.ctx.store.now() >= bind.expires_at {
-                self.end(&bind, BindStatus::Expired, "the login expired").await?;
+                self.end(&bind, BindStatus::Expired, &Cause::BindExpired.to_string()).await?;
                 continue;
             }
             let notes = Notes::open(&self.ctx.sealer, &bind)?;
@@ -83,7 +86,7 @@ impl Bots<'_> {
             LoginStep::Waiting => (bind.status, notes.reason.clone()),
             LoginStep::Scanned => (BindStatus::Scanned, None),
             LoginStep::NeedCode { wrong } => {
-                (BindStatus::NeedCode, wrong.then(|| "the number is wrong".to_owned()))
+                (BindStatus::NeedCode, wrong.then(|| Cause::WrongNumber.to_string()))
             }
             LoginStep::CodeBlocked | LoginStep::Expired => return self.refresh(bind).await,
             LoginStep::AlreadyBound => return self.resume(actor, bind, notes.known).await,
@@ -100,7 +103,7 @@ impl Bots<'_> {
     /// Replaces a code that ran out, twice at most.
     async fn refresh(&self, bind: &StoredBind) -> Result<()> {
         if bind.codes_shown >= MAX_CODES {
-            return self.end(bind, BindStatus::Expired, "three codes expired without a scan").await;
+            return self.end(bind, BindStatus::Expired, &Cause::CodesExpired.to_string()).await;
         }
         let (prompt, known) = self.new_code(bind.owner_id, &bind.network, bind.for_bot).await?;
         self.change(bind, BindStatus::Waiting, &Notes::new(&prompt, known), bind.codes_shown + 1).await

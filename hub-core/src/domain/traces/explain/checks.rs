@@ -4,6 +4,7 @@ use super::{Check, CheckName, Facts, Finding, verdict::reply_step};
 use crate::{
     model::{
         bot::BotStatus,
+        cause::Cause,
         message::MessageStatus,
         sinks::SinkId,
         trace::{DeliveryState, Step, StepName, Trace, TraceStatus},
@@ -79,8 +80,9 @@ fn plugins(trace: &Trace) -> Option<Check> {
     let plugin = failed.unwrap_or(last).detail.plugin.clone().unwrap_or_default();
     Some(match failed {
         Some(step) => {
-            let reason = step.detail.error.as_ref().map_or("no reason is known", |error| &error.message);
-            let finding = Finding::PluginFailed { plugin, reason: reason.to_owned() };
+            let error = step.detail.error.as_ref().map(|error| error.message.clone());
+            let reason = error.unwrap_or_else(|| Cause::NotKnown.to_string());
+            let finding = Finding::PluginFailed { plugin, reason };
             check(CheckName::Plugins, false, finding, step.started_at)
         }
         None => check(CheckName::Plugins, true, Finding::PluginRan { plugin }, last.started_at),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::Deserialize;
+
 use crate::{
     egress::EgressFault,
     model::{
@@ -13,14 +15,20 @@ use crate::{
 };
 
 /// What was found on the path of a message: a code, and the values that the code has.
-#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
-#[api(tag = "code", example = { "code": "filter", "reason": "keywords" })]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, hub_macros::Api)]
+#[serde(tag = "code", rename_all = "snake_case")]
+#[api(tag = "code", example = {
+    "code": "filter",
+    "reason": "keyword",
+    "reason_cause": { "code": "not_matched", "parts": ["keyword"] },
+})]
 pub enum Finding {
     /// The status of the message.
     Message {
         /// Status of the message.
         message_status: MessageStatus,
         /// The reason, in English.
+        #[api(cause)]
         reason: Option<String>,
     },
     /// The status of the bot.
@@ -28,6 +36,7 @@ pub enum Finding {
         /// Status of the bot.
         bot_status: BotStatus,
         /// The reason, in English.
+        #[api(cause)]
         reason: Option<String>,
         /// Whether a node of the hub works for the bot.
         has_node: bool,
@@ -40,6 +49,7 @@ pub enum Finding {
     /// The decision of the handle and the filter of the channel; without a reason, the message passed.
     Filter {
         /// The reason, in English.
+        #[api(cause)]
         reason: Option<String>,
     },
     /// A plugin ran last.
@@ -57,6 +67,7 @@ pub enum Finding {
         /// Name of the plugin.
         plugin: String,
         /// The reason, in English.
+        #[api(cause)]
         reason: String,
     },
     /// Whether a sink is on; with a reason, the hub switched it off.
@@ -66,6 +77,7 @@ pub enum Finding {
         /// Whether it is on.
         enabled: bool,
         /// The reason, in English.
+        #[api(cause)]
         reason: Option<String>,
     },
     /// Neither webhook nor model is on.
@@ -79,6 +91,7 @@ pub enum Finding {
         /// Attempts made.
         attempts: u64,
         /// The reason, in English.
+        #[api(cause)]
         reason: Option<String>,
     },
     /// Connected clients received the message.
@@ -93,6 +106,7 @@ pub enum Finding {
         /// The class of the failure.
         fault: EgressFault,
         /// The reason, in English.
+        #[api(cause)]
         reason: String,
     },
     /// The outcome of a reply.
@@ -100,11 +114,13 @@ pub enum Finding {
         /// Outcome of the reply.
         outcome: TraceStatus,
         /// The reason, in English.
+        #[api(cause)]
         reason: Option<String>,
     },
     /// Another reason.
     Reason {
         /// The reason, in English.
+        #[api(cause)]
         reason: String,
     },
 }

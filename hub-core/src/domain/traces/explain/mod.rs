@@ -12,6 +12,8 @@ mod verdict;
 pub use finding::Finding;
 pub use remedy::{OfBot, OfChannel, OfHub, OfPlugin, OfSink, OfTrace, Remedy, WebhookField, WebhookSetting};
 
+use serde::Deserialize;
+
 use self::verdict::Judged;
 use super::Traces;
 use crate::{
@@ -129,13 +131,13 @@ words! {
 }
 
 /// One check.
-#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, hub_macros::Api)]
 #[api(example = {
     "at": "2025-11-21T09:30:00.000Z",
-    "finding": {"code": "filter", "reason": "keywords"},
+    "finding": {"code": "filter", "reason": "keyword"},
     "name": "filter",
     "ok": false,
-    "why": "keywords",
+    "why": "keyword",
 })]
 pub struct Check {
     /// What was checked.
@@ -150,18 +152,18 @@ pub struct Check {
 }
 
 /// Why a message did or did not arrive in a channel.
-#[derive(Debug, Clone, PartialEq, Eq, hub_macros::Api)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, hub_macros::Api)]
 #[api(example = {
     "attempts": 0,
-    "cause": {"code": "filter", "reason": "keywords"},
+    "cause": {"code": "filter", "reason": "keyword"},
     "channel_id": "ch_01KAG00000E008000000000002",
     "channel_name": "orders",
     "checks": [{
         "at": "2025-11-21T09:30:00.000Z",
-        "finding": {"code": "filter", "reason": "keywords"},
+        "finding": {"code": "filter", "reason": "keyword"},
         "name": "filter",
         "ok": false,
-        "why": "keywords",
+        "why": "keyword",
     }],
     "message_id": "msg_01KAG00000E008000000000004",
     "remedies": [{
@@ -170,7 +172,7 @@ pub struct Check {
         "channel_id": "ch_01KAG00000E008000000000002",
     }],
     "remedy": "Change the filter.",
-    "sentence": "The filter of the channel orders did not match: keywords.",
+    "sentence": "The filter of the channel orders did not match: keyword.",
     "trace_id": "tr_01KAG00000E008000000000003",
     "verdict": "filtered",
 })]

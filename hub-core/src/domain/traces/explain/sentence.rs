@@ -1,14 +1,14 @@
 //! Explanations in English.
 
 use super::{Explanation, Finding, ReplyDelay, Verdict, finding::Because};
-use crate::model::trace::DeliveryState;
+use crate::model::{cause::Cause, trace::DeliveryState};
 
 impl Explanation {
     /// The verdict with its values, as an English sentence.
     pub fn sentence(&self) -> String {
         let target = self.channel_name.as_ref().map(|name| format!("the channel {name}"));
         let target = &*target.unwrap_or_else(|| "the app".to_owned());
-        let cause = self.cause.as_ref().map_or_else(|| "no reason is known".to_owned(), ToString::to_string);
+        let cause = self.cause.as_ref().map_or_else(|| Cause::NotKnown.to_string(), ToString::to_string);
         let because = Because(self.reason());
         match self.verdict {
             Verdict::Delivered => self.delivered(target, &cause),

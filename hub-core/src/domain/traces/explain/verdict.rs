@@ -9,7 +9,7 @@ use crate::{
     error::Setting,
     model::{
         bot::BotStatus,
-        cause::Cause,
+        cause::{Cause, Sentence},
         message::{Message, MessageStatus},
         sinks::SinkId,
         trace::{DeliveryFacts, DeliveryState, Step, StepName, Trace, TraceStatus},
@@ -82,10 +82,7 @@ fn delivered(facts: &Facts, trace: &Trace) -> Judged {
         return judged(Verdict::LogOnly, None, [client, facts.webhook(WebhookField::Url)]);
     }
     let is_off = |step: &Step| {
-        matches!(
-            step.detail.reason.as_deref().map(Cause::read),
-            Some(Cause::NoAutoReply | Cause::NoAutoReplyIn { .. })
-        )
+        matches!(step.detail.reason.cause(), Some(Cause::NoAutoReply | Cause::NoAutoReplyIn { .. }))
     };
     let auto_reply =
         reply_step(trace).filter(|step| is_off(step)).map(|_| facts.webhook(WebhookField::AutoReply));
@@ -109,13 +106,13 @@ fn skipped(facts: &Facts, trace: &Trace) -> Judged {
     if let Some(step) = filter {
         let reason = step.detail.reason.clone().unwrap_or_default();
         let cause = |reason| Finding::Filter { reason: Some(reason) };
-        return match &*reason {
-            "disabled" => judged(Verdict::ChannelOff, None, [facts.in_channel(Remedy::EnableChannel)]),
-            "handle" => {
+        return match Cause::read(&reason) {
+            Cause::Disabled => judged(Verdict::ChannelOff, None, [facts.in_channel(Remedy::EnableChannel)]),
+            Cause::NotAddressed => {
                 let remove = facts.in_channel(Remedy::RemoveHandle);
                 judged(Verdict::NotAddressed, None, [Remedy::MentionHandle, remove])
             }
-            text if text.starts_with("the filter does not work") => {
+            Cause::FilterFails { .. } => {
                 let again = facts.in_channel(Remedy::SetExpression);
                 judged(Verdict::FilterBroken, cause(reason), [again])
             }
@@ -149,8 +146,8 @@ fn failure(facts: &Facts, trace: &Trace, step: Option<&Step>, summary: &str) -> 
         && !channel.is_on(sink)
     {
         let cause = channel.sink(sink);
-        let is_gone = matches!(&cause, Finding::Sink { reason: Some(why), .. } if why.contains("410"));
-        let verdict = if is_gone { Verdict::Gone } else { Verdict::SinkOff };
+        let is_gone = channel.webhook_disabled.cause() == Some(Cause::GoneReceiver);
+        let verdict = if is_gone && sink == SinkId::Webhook { Verdict::Gone } else { Verdict::SinkOff };
         return judged(
             verdict,
             cause,
@@ -235,8 +232,8 @@ fn open(facts: &Facts, trace: &Trace) -> Judged {
 
 fn retrying(facts: &Facts, trace: &Trace, delivery: &DeliveryFacts) -> Judged {
     let last = trace.steps.iter().rfind(|step| step.status == TraceStatus::Error);
-    let summary = delivery.last_error.as_deref().unwrap_or("no reason is known");
-    let Judged { cause, mut remedies, .. } = failure(facts, trace, last, summary);
+    let summary = delivery.last_error.clone().unwrap_or_else(|| Cause::NotKnown.to_string());
+    let Judged { cause, mut remedies, .. } = failure(facts, trace, last, &summary);
     if delivery.state == DeliveryState::Parked {
         remedies.push(Remedy::Attempt(facts.of(trace)));
     }

@@ -118,7 +118,7 @@ impl Judged {
             last.detail.parked = Some(matches!(self.after, After::Park(_)));
         }
         let closed = to.closed_group(now).filter(|_| !replies.is_empty());
-        let rows = to.rows(replies, closed, steps).await;
+        let rows = to.rows(replies, closed.as_ref(), steps).await;
         for step in steps.iter_mut().filter(|_| attempt.is_some()) {
             step.attempt = attempt;
         }
@@ -233,7 +233,7 @@ impl Conclusion {
         let cause = Box::new(Cause::read(&summary));
         match next {
             Next::Dead => {
-                let text = Cause::Failed { attempts: attempt, cause }.to_string();
+                let text = Cause::Failed { attempts: attempt.into(), cause }.to_string();
                 let judged = Judged::over(DeliveryState::Dead, TraceStatus::Error, text);
                 Judged { error: Some(summary), ..judged }
             }

@@ -62,8 +62,8 @@ impl<'j> Drafted<'j> {
         let runner = Runner::new(ctx, job, &channel, &request.url);
         for plugin in &channel.plugins {
             let (ended, mut report) = match runner.due(plugin) {
-                Due::Bypassed(reason) => {
-                    let step = Report::new(ctx, plugin).skipped(reason);
+                Due::Bypassed(cause) => {
+                    let step = Report::new(ctx, plugin).skipped(&cause);
                     prepared.steps.push(step.into_step(ctx, StepName::PluginOnRequest));
                     continue;
                 }
@@ -120,7 +120,7 @@ impl Answered<'_> {
             None => return concluded,
             Some(Ok(_)) if plugins_replied => Cause::PluginReplied.to_string(),
             Some(Ok(text)) if text.len() > ctx.config.max_text => {
-                Cause::ReplyTooLong { bytes: text.len(), most: ctx.config.max_text }.to_string()
+                Cause::ReplyTooLong { bytes: text.len(), max_bytes: ctx.config.max_text }.to_string()
             }
             Some(Ok(text)) => {
                 concluded.replies.push(Reply::text(StepKind::Webhook, text));

@@ -11,7 +11,7 @@ use crate::{
         stage::{Reply, ReplyContent, ReplyFile},
     },
     egress::{BodyEnd, Receipt},
-    model::trace::StepKind,
+    model::{cause::Cause, trace::StepKind},
     plugins::request,
     sandbox::{self, HookOutcome},
 };
@@ -37,24 +37,23 @@ fn content(reply: sandbox::Reply, answer: Option<&Receipt>) -> ReplyContent {
         sandbox::Reply::File { base64, filename } => {
             match forgiving_base64::decode_to_vec(base64.as_bytes()) {
                 Ok(bytes) => file(filename, None, bytes.into()),
-                Err(_) => ReplyContent::Unsendable("the file is not base64".into()),
+                Err(_) => ReplyContent::Unsendable(Cause::FileNotBase64),
             }
         }
-        sandbox::Reply::Forward => answer.map_or(
-            ReplyContent::Unsendable("there is no response to forward before the request".into()),
-            forwarded,
-        ),
+        sandbox::Reply::Forward => {
+            answer.map_or(ReplyContent::Unsendable(Cause::NothingToForward), forwarded)
+        }
     }
 }
 
 fn data_uri(uri: &str, file_name: String) -> ReplyContent {
     let Ok(url) = DataUrl::process(uri) else {
-        return ReplyContent::Unsendable("the data: URI cannot be read".into());
+        return ReplyContent::Unsendable(Cause::DataUriUnreadable);
     };
     let content_type = format!("{}/{}", url.mime_type().type_, url.mime_type().subtype);
     match url.decode_to_vec() {
         Ok((bytes, _)) => file(file_name, Some(content_type), bytes.into()),
-        Err(_) => ReplyContent::Unsendable("the data: URI is not base64".into()),
+        Err(_) => ReplyContent::Unsendable(Cause::DataUriNotBase64),
     }
 }
 
@@ -63,12 +62,8 @@ fn forwarded(answer: &Receipt) -> ReplyContent {
     let Receipt { headers, body, end, .. } = answer;
     match end {
         BodyEnd::Complete => {}
-        BodyEnd::Cut { .. } => {
-            return ReplyContent::Unsendable("the response is too large to be forwarded".into());
-        }
-        BodyEnd::Broken(_) => {
-            return ReplyContent::Unsendable("the response to forward is not complete".into());
-        }
+        BodyEnd::Cut { .. } => return ReplyContent::Unsendable(Cause::ForwardTooLarge),
+        BodyEnd::Broken(_) => return ReplyContent::Unsendable(Cause::ForwardIncomplete),
     }
     if request::is_text(headers, body) {
         return ReplyContent::Text(body_text::decode(headers, body).into_owned());
@@ -146,9 +141,6 @@ mod tests {
         let sent = file(String::new(), Some("image/png".to_owned()), image.body.clone());
         assert_eq!(forward(&image), sent);
         let cut = receipt("image/png", b"\x89PNG", BodyEnd::Cut { limit: 4 });
-        assert_eq!(
-            forward(&cut),
-            ReplyContent::Unsendable("the response is too large to be forwarded".into())
-        );
+        assert_eq!(forward(&cut), ReplyContent::Unsendable(Cause::ForwardTooLarge));
     }
 }

@@ -6,8 +6,11 @@ use url::Url;
 use super::Failed;
 use crate::{
     delivery::{plugins::Installed, stage::Request, work_store::WorkContext},
-    model::trace::{
-        Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName, TraceStatus,
+    model::{
+        cause::Cause,
+        trace::{
+            Step, StepChanges, StepDetail, StepError, StepFetch, StepKind, StepLog, StepName, TraceStatus,
+        },
     },
     plugins::{diff, gate::Fetched},
     redact::Redactor,
@@ -35,9 +38,9 @@ impl Report {
     }
 
     /// Records that the hook is not run, with the reason.
-    pub(super) fn skipped(mut self, reason: &str) -> Self {
+    pub(super) fn skipped(mut self, cause: &Cause) -> Self {
         self.status = TraceStatus::Skipped;
-        self.detail.reason = Some(reason.to_owned());
+        self.detail.reason = Some(cause.to_string());
         self
     }
 

@@ -15,14 +15,12 @@ use crate::{
     },
     events::Event,
     filter::FilterInput,
+    model::cause::Cause,
     plugins::{Manifest, breaker::Breaker, gate::ConnectGate, request::Reach},
     redact::Redactor,
     sandbox::{ErrorKind, Grants, Hook, HookInput, HookOutcome, HookRun, Limits, SandboxFault, Source},
     wake::Hint,
 };
-
-/// Reason for a plugin that is never run.
-const NO_HOOK: &str = "the plugin has no function onRequest or onResponse";
 
 /// Runs the hooks of one attempt.
 pub(super) struct Runner<'a> {
@@ -42,7 +40,7 @@ pub(super) enum Due<'p> {
         manifest: &'p Arc<Manifest>,
     },
     /// It is bypassed, for this reason.
-    Bypassed(&'p str),
+    Bypassed(Cause),
     /// It should run and cannot. That counts as its own failure.
     Fails(Failed),
 }
@@ -70,15 +68,18 @@ impl<'a> Runner<'a> {
     /// failure, and so does a pause by the hub: the plugin's changes are not left out silently.
     pub(super) fn due<'p>(&self, plugin: &'p Installed) -> Due<'p> {
         match &plugin.code {
-            Code::Stopped(reason) => Due::Bypassed(reason),
+            Code::Stopped(cause) => Due::Bypassed(cause.clone()),
             Code::Ready { .. } if plugin.hooks.get().is_some_and(|hooks| hooks.are_none()) => {
-                Due::Bypassed(NO_HOOK)
+                Due::Bypassed(Cause::PluginHasNoHook)
             }
             Code::Paused(reason) => Due::Fails(Failed::Plugin("paused", reason.clone())),
             Code::Ready { source, manifest } => match manifest.matches.matches(&self.filter_input()) {
                 Ok(true) => Due::Runs { source, manifest },
-                Ok(false) => Due::Bypassed("@match does not match the message"),
-                Err(reason) => Due::Fails(Failed::Plugin("match", format!("@match: {reason}"))),
+                Ok(false) => Due::Bypassed(Cause::PluginNotMatched),
+                Err(reason) => {
+                    let cause = Cause::PluginMatchFails { error: reason };
+                    Due::Fails(Failed::Plugin("match", cause.to_string()))
+                }
             },
         }
     }
@@ -139,7 +140,8 @@ impl<'a> Runner<'a> {
         if ran.as_ref().is_ok_and(|outcome| !outcome.present && outcome.error.is_none()) {
             let is_first = input_hook == Hook::OnRequest;
             let has_none = plugin.hooks.get().is_some_and(|hooks| hooks.are_none());
-            return (is_first && has_none).then(|| (ran.map_err(Failed::Sandbox), report.skipped(NO_HOOK)));
+            return (is_first && has_none)
+                .then(|| (ran.map_err(Failed::Sandbox), report.skipped(&Cause::PluginHasNoHook)));
         }
         report.fetched(&self.redactor, &gate.made());
         if let Ok(outcome) = &ran {

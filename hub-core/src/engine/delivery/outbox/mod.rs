@@ -270,9 +270,9 @@ impl Outbox {
             if !self.shared_clock.was_read_by_all() {
                 return Ok(Next::Wait);
             }
-            let reason = "expired while waiting for the person to write";
+            let reason = Cause::ExpiredWaiting.to_string();
             let is_over = self
-                .settle(item, now, ItemState::Expired, now, Some(reason), |s| s.attempts = item.attempts)
+                .settle(item, now, ItemState::Expired, now, Some(&reason), |s| s.attempts = item.attempts)
                 .await?;
             // It may only seem expired until its times are shifted by a step of the clock.
             return Ok(if is_over { Next::Continue } else { Next::Wait });
@@ -282,8 +282,8 @@ impl Outbox {
         }
         let was_unknown = item.state == ItemState::Sending;
         if was_unknown && item.unknowns >= 1 {
-            let reason = "unknown whether the network accepted it; not retried";
-            self.settle(item, now, ItemState::Unknown, now, Some(reason), |s| s.attempts = item.attempts)
+            let reason = Cause::NotRetried.to_string();
+            self.settle(item, now, ItemState::Unknown, now, Some(&reason), |s| s.attempts = item.attempts)
                 .await?;
             return Ok(Next::Continue);
         }

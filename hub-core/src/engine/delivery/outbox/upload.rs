@@ -9,6 +9,7 @@ use super::{Next, Outbox};
 use crate::{
     error::{ErrorCode, Result},
     id::{MediaId, OutboxId},
+    model::cause::Cause,
     network::{MediaError, MediaFile, UploadedMedia},
     spans,
     store::sending::{ItemState, OpenItem},
@@ -64,7 +65,7 @@ impl Outbox {
 
     async fn read_and_upload(&self, id: MediaId, peer: &str) -> Result<Result<UploadedMedia, MediaError>> {
         let ctx = &self.ctx;
-        let gone = || Ok(Err(MediaError::Unavailable("the file is gone".to_owned())));
+        let gone = || Ok(Err(MediaError::Unavailable(Cause::FileGone.to_string())));
         let Some(row) = ctx.store.find_media(id).await? else { return gone() };
         let max = ctx.config.media.max_inbound.max(ctx.config.media.max_outbound);
         let size = usize::try_from(row.size).unwrap_or(max);
@@ -83,7 +84,8 @@ impl Outbox {
     /// are sent.
     async fn record_failure(&self, item: &OpenItem, was_unknown: bool, error: MediaError) -> Result<Next> {
         let now = self.ctx.store.now();
-        let reason = format!("the file was not sent: {error}");
+        let cause = Box::new(Cause::read(&error.to_string()));
+        let reason = Cause::FileNotSent { cause }.to_string();
         let round = {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             let round = state.failures.entry(item.id).or_default();

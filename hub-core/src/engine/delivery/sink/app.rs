@@ -191,7 +191,7 @@ async fn content(
     text: String,
     file: Result<Option<Attachment>>,
 ) -> (ReplyContent, Option<MediaRoom>) {
-    let unsendable = |error: Error| (ReplyContent::Unsendable(error.message().to_owned().into()), None);
+    let unsendable = |error: Error| (ReplyContent::Unsendable(Cause::read(error.message())), None);
     if let Err(error) = event.scopes.unwrap_or_default().require(AppScope::MessageWrite) {
         return unsendable(error);
     }

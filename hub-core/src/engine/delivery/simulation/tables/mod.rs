@@ -14,6 +14,7 @@ use crate::{
         app::AppRuntime,
         app_event::AppEventState,
         bot::BotStatus,
+        cause::{Cause, Sentence},
         message::MessageStatus,
         sinks::{SinkKey, WebhookSettings},
         trace::DeliveryState,
@@ -464,9 +465,11 @@ impl Item {
 
     /// Whether its reason says that the person has to write.
     pub fn waits_for_person(&self) -> bool {
-        self.open.last_error.as_ref().is_some_and(|reason| {
-            reason.ends_with("they have to write again") || reason.contains("until this person writes again")
-        })
+        let cause = self.open.last_error.cause();
+        matches!(
+            cause,
+            Some(Cause::WroteTooLongAgo { .. } | Cause::SendsUsedUp | Cause::ClosedByNetwork { .. })
+        )
     }
 }
 

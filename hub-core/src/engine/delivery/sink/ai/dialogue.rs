@@ -6,7 +6,10 @@ use super::{Attempt, setup::Setup};
 use crate::{
     ai::{self, AiFault, AiFaultClass, Completion, Message, Prompt, Tool, ToolCall, ToolScope, Usage},
     egress::EgressFault,
-    model::trace::{StepDetail, StepError, StepKind, TraceStatus},
+    model::{
+        cause::Cause,
+        trace::{StepDetail, StepError, StepKind, TraceStatus},
+    },
     time::Instant,
 };
 
@@ -136,9 +139,9 @@ impl<'d, 'a> Dialogue<'d, 'a> {
         let answered = if is_offered {
             let tool = ctx.tools.call(&self.scope, call);
             let in_time = ctx.clock.timeout(self.left()?.min(self.limits.silence), tool).await;
-            in_time.unwrap_or_else(|| Err("the tool did not respond in time".to_owned()))
+            in_time.unwrap_or_else(|| Err(Cause::ToolTimeout.to_string()))
         } else {
-            Err(format!("there is no tool called {}", call.name))
+            Err(Cause::NoSuchTool { name: call.name.clone() }.to_string())
         };
         let status = if answered.is_ok() { TraceStatus::Ok } else { TraceStatus::Error };
         let answer = answered.unwrap_or_else(|error| format!("error: {error}"));

@@ -6,7 +6,7 @@ use super::{AiFault, Endpoint};
 use crate::{
     admin::ai_config::GlobalAi,
     delivery::{channels::ChannelRuntime, work_store::WorkContext},
-    model::sinks::AiSource,
+    model::{cause::Cause, sinks::AiSource},
     store::ai::Conversation,
 };
 
@@ -78,14 +78,12 @@ impl Setup {
         }
         let ai = &channel.ai;
         let Some(model) = settings.model_for(&ai.model) else {
-            return Err(Refusal::permanent(format!(
-                "the administrator does not offer the model {}",
-                ai.model
-            )));
+            let cause = Cause::ModelNotOffered { model: ai.model.clone() };
+            return Err(Refusal::permanent(cause.to_string()));
         };
         let used = u64::try_from(conversation.tokens_today).unwrap_or(0);
         if settings.daily_tokens.is_some_and(|most| used >= most) {
-            return Err(Refusal::permanent("the channel has used up its tokens of this day"));
+            return Err(Refusal::permanent(Cause::TokensUsedUp.to_string()));
         }
         let prompts = [&settings.system_prompt, &ai.system_prompt];
         let prompts: Vec<&str> =
