@@ -10,8 +10,8 @@ fn every_sentence_is_read_as_its_cause() {
             let (name, after) = after.split_once('}').unwrap();
             let value = match name {
                 "at" | "until" | "next_at" => "2026-01-02T03:04:05.678Z",
-                "attempt" | "attempts" | "status" | "kib" | "bytes" | "max_bytes"
-                | "tokens" | "sends" | "overruns" | "network_code" => "410",
+                "attempt" | "attempts" | "status" | "kib" | "bytes" | "max_bytes" | "tokens" | "sends"
+                | "overruns" | "network_code" => "410",
                 "parts" => "sender, keyword",
                 _ => "something",
             };
