@@ -142,6 +142,7 @@ async fn a_database_is_copied_before_it_is_migrated_and_only_when_it_may_be() {
     let options = SqliteConnectOptions::new().filename(folder.path().join("hub.db"));
     let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
     let taken_back = "DELETE FROM _sqlx_migrations WHERE version = 31;
+        DROP INDEX app_events_pending;
         ALTER TABLE app_events ADD COLUMN due_at INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE app_events ADD COLUMN claimed_until INTEGER NOT NULL DEFAULT 0;
         CREATE INDEX app_events_due ON app_events (due_at)";

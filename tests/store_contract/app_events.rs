@@ -1,10 +1,7 @@
 use std::time::Duration;
 
 use hub_core::{
-    apps::{
-        App, AppEvent, AppEventState, AppScopes,
-        sockets::{SocketScope, socket_wait},
-    },
+    apps::{App, AppEvent, AppEventState, AppScopes, sockets::SocketScope},
     channels::sinks::SinkKey,
     id::{AppEventId, AppId, BotId, InstallationId},
     page::PageRequest,
@@ -24,7 +21,7 @@ use crate::support::database::{Db, START};
 
 contract!("app_events": {
     an_event_is_stored_with_its_delivery_and_shown => [insert, due, settle, page],
-    an_event_without_a_webhook_waits_for_a_socket => [hasten],
+    an_event_without_a_webhook_waits_for_a_socket => [hasten, expire],
     old_events_are_forgotten => [delete_before],
     events_delivered_at_once_are_recorded_and_found => [note, find],
 });
@@ -67,7 +64,7 @@ fn event(db: &Db, scene: &Scene, text: &str, at: Timestamp) -> NewAppEvent {
 pub async fn queue(db: &Db, scene: &Scene, text: &str, has_webhook: bool) -> AppEventId {
     let event = event(db, scene, text, START);
     let id = event.id;
-    let queued = QueuedEvent::new(event, db.ids.next(), has_webhook);
+    let queued = QueuedEvent::new(event, has_webhook.then(|| db.ids.next()));
     commit!(db, |tx| tx.app_events().insert(&[&queued]).await).unwrap();
     id
 }
@@ -159,7 +156,6 @@ async fn an_event_without_a_webhook_waits_for_a_socket(db: &Db) {
     queue(db, &news, "ann", false).await;
     let is_due = async |scene: &Scene, at| !backlog(db, scene, 1, at).await.is_empty();
     assert!(!is_due(&weather, START + MINUTE).await);
-    assert!(is_due(&weather, START + socket_wait()).await, "its time is over");
     let app = SocketScope::App(weather.app);
     commit!(db, |tx| tx.app_events().hasten(app, START + MINUTE).await).unwrap();
     assert!(is_due(&weather, START + MINUTE).await, "the webhook has just answered");
@@ -167,6 +163,18 @@ async fn an_event_without_a_webhook_waits_for_a_socket(db: &Db) {
     let installation = SocketScope::Installation(news.installation);
     commit!(db, |tx| tx.app_events().hasten(installation, START + MINUTE).await).unwrap();
     assert!(is_due(&news, START + MINUTE).await, "the app was taken off the bot");
+    commit!(db, |tx| tx.app_events().hasten(app, START + MINUTE).await).unwrap();
+    assert_eq!(db.count("deliveries").await, 2, "each is queued once");
+    for n in 0..3 {
+        queue(db, &weather, &n.to_string(), false).await;
+    }
+    let expire = async |before, limit| {
+        commit!(db, |tx| tx.app_events().expire(before, START + MINUTE, limit).await).unwrap()
+    };
+    assert_eq!(expire(START, 9).await, 0);
+    let later = START + Duration::from_millis(1);
+    assert_eq!((expire(later, 2).await, expire(later, 2).await, expire(later, 2).await), (2, 1, 0));
+    assert_eq!(backlog(db, &weather, 1, START).await.len(), 4, "their time is over");
 }
 
 async fn old_events_are_forgotten(db: &Db) {
@@ -174,7 +182,7 @@ async fn old_events_are_forgotten(db: &Db) {
     for _ in 0..3 {
         queue(db, &scene, "{}", true).await;
     }
-    let event = QueuedEvent::new(event(db, &scene, "{}", START + MINUTE), db.ids.next(), true);
+    let event = QueuedEvent::new(event(db, &scene, "{}", START + MINUTE), Some(db.ids.next()));
     let stays = event.event.id;
     commit!(db, |tx| tx.app_events().insert(&[&event]).await).unwrap();
     let gone =

@@ -32,7 +32,8 @@ INSERT INTO deliveries_of_all (id, message_id, bot_id, trace_id, event_id, sink,
     claim, created_at)
 SELECT 'dlv_' || substr(e.id, 5), m.id, e.bot_id, e.trace_id, e.id, 'app',
     CASE WHEN e.peer = '' THEN e.installation_id ELSE e.peer END, 1, 'parked', e.attempts, e.due_at, 0, e.created_at
-FROM app_events e LEFT JOIN messages m ON m.id = e.message_id WHERE e.state = 'pending';
+FROM app_events e JOIN apps a ON a.id = e.app_id AND a.webhook_verified LEFT JOIN messages m ON m.id = e.message_id
+WHERE e.state = 'pending';
 DROP TABLE deliveries;
 ALTER TABLE deliveries_of_all RENAME TO deliveries;
 CREATE INDEX deliveries_by_message ON deliveries (message_id);
@@ -40,6 +41,8 @@ CREATE INDEX deliveries_open ON deliveries (bot_id, id) WHERE state IN ('pending
 CREATE INDEX deliveries_open_messages ON deliveries (bot_id, message_id) WHERE state IN ('pending', 'parked');
 CREATE INDEX deliveries_by_channel ON deliveries (channel_id, state, id);
 CREATE INDEX deliveries_by_event ON deliveries (event_id) WHERE event_id IS NOT NULL;
+CREATE INDEX deliveries_of_events ON deliveries (bot_id, id) WHERE event_id IS NOT NULL;
+CREATE INDEX app_events_pending ON app_events (created_at) WHERE state = 'pending';
 DROP INDEX app_events_due;
 ALTER TABLE app_events DROP COLUMN due_at;
 ALTER TABLE app_events DROP COLUMN claimed_until;

@@ -77,5 +77,5 @@ pub(crate) fn new_event(
         event: event.to_string(),
         now,
     };
-    QueuedEvent::new(event, ids.next(), has_webhook)
+    QueuedEvent::new(event, has_webhook.then(|| ids.next()))
 }

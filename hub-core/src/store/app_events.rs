@@ -17,7 +17,7 @@ use crate::{
     id::{AppEventId, AppId, BotId, DeliveryId, InstallationId, MessageId, TraceId, UserId},
     model::{
         app::SocketScope,
-        app_event::{AppEvent, AppEventState, socket_wait},
+        app_event::{AppEvent, AppEventState},
     },
     page::PageRequest,
     secret::Sealed,
@@ -58,19 +58,16 @@ pub struct NewAppEvent {
 pub struct QueuedEvent {
     /// The event.
     pub event: NewAppEvent,
-    /// Id of the delivery.
-    pub delivery: DeliveryId,
-    /// The time until which it waits for a socket, if the app has no webhook.
-    pub parked_until: Option<Timestamp>,
+    /// Id of the delivery; `None` if the app has no webhook, so that the event waits for a socket.
+    pub delivery: Option<DeliveryId>,
     /// The fence of the node that holds it in memory, or 0.
     pub claim: i64,
 }
 
 impl QueuedEvent {
-    /// Creates the delivery of an event to an app that has a webhook, or waits for a socket.
-    pub fn new(event: NewAppEvent, delivery: DeliveryId, has_webhook: bool) -> Self {
-        let parked_until = (!has_webhook).then(|| event.now + socket_wait());
-        Self { event, delivery, parked_until, claim: 0 }
+    /// Creates an event that no node holds in memory.
+    pub const fn new(event: NewAppEvent, delivery: Option<DeliveryId>) -> Self {
+        Self { event, delivery, claim: 0 }
     }
 
     /// Ordering key: deliveries to an installation with the same key keep their order. It is the conversation, or the
@@ -94,7 +91,6 @@ row!(QueuedEvent, |row| {
     Text peer = row.event.peer.as_str(),
     Text event = row.event.event.as_str(),
     Text delivery = row.delivery,
-    Number parked_until = row.parked_until,
     Number claim = row.claim,
     Number created_at = row.event.now,
 });
@@ -117,11 +113,25 @@ pub(super) fn insert_deliveries(rows: &str, stored: &str) -> String {
         "INSERT INTO deliveries (id, message_id, bot_id, trace_id, event_id, sink, lane, seq, state, attempts, due_at,
             claim, created_at)
          SELECT x.delivery, x.message_id, x.bot_id, x.trace_id, x.id, 'app',
-            CASE WHEN x.peer = '' THEN x.installation_id ELSE x.peer END, 1,
-            CASE WHEN x.parked_until IS NULL THEN 'pending' ELSE 'parked' END, 0,
-            COALESCE(x.parked_until, x.created_at), x.claim, x.created_at
-         FROM {rows} JOIN {stored} AS stored ON stored.id = x.id"
+            CASE WHEN x.peer = '' THEN x.installation_id ELSE x.peer END, 1, 'pending', 0, x.created_at, x.claim,
+            x.created_at
+         FROM {rows} JOIN {stored} AS stored ON stored.id = x.id WHERE x.delivery IS NOT NULL"
     )
+}
+
+/// Creates deliveries, due at `$2`, of pending events without one; each has the number of its event as its id.
+macro_rules! queue {
+    ($($which:literal),+) => {
+        concat!(
+            "INSERT INTO deliveries (id, message_id, bot_id, trace_id, event_id, sink, lane, seq, state, attempts, due_at,
+                claim, created_at)
+             SELECT 'dlv_' || substr(e.id, 5), m.id, e.bot_id, e.trace_id, e.id, 'app',
+                CASE WHEN e.peer = '' THEN e.installation_id ELSE e.peer END, 1, 'pending', 0, $2, 0, e.created_at
+             FROM app_events e LEFT JOIN messages m ON m.id = e.message_id
+             WHERE e.state = 'pending' AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event_id = e.id) AND ",
+            $($which),+
+        )
+    };
 }
 
 /// An event with what an attempt to deliver it needs.
@@ -259,24 +269,31 @@ impl AppEvents<'_> {
         )
     }
 
-    /// Makes the parked deliveries of an app due, on one bot or on all: its webhook has just responded, or it was
-    /// taken off the bot.
+    /// Makes the waiting events of an app due, on one bot or on all: its webhook has just responded, or it was taken
+    /// off the bot.
     pub async fn hasten(&mut self, scope: SocketScope, now: Timestamp) -> Result<()> {
         macro_rules! hasten {
-            ($id:expr, $column:literal) => {
+            ($id:expr, $column:literal) => {{
                 sql!(self.0, run:
                     concat!(
                         "UPDATE deliveries SET due_at = $2 WHERE state = 'parked' AND due_at > $2 AND event_id IN (
                             SELECT id FROM app_events WHERE ", $column, " = $1 AND state = 'pending')"
                     );
                     $id, now
-                )
-            };
+                )?;
+                sql!(self.0, run: queue!("e.", $column, " = $1"); $id, now)
+            }};
         }
         match scope {
             SocketScope::App(id) => hasten!(id, "app_id"),
             SocketScope::Installation(id) => hasten!(id, "installation_id"),
         }
+    }
+
+    /// Makes up to `limit` events due that no socket has got since `before`, so that an attempt ends them. Returns
+    /// how many there were.
+    pub async fn expire(&mut self, before: Timestamp, now: Timestamp, limit: u32) -> Result<u64> {
+        sql!(self.0, execute: queue!("e.created_at < $1 ORDER BY e.created_at LIMIT $3"); before, now, i64::from(limit))
     }
 
     /// Records the outcome of an attempt at `now`. An event that the webhook accepted is still written to an open

@@ -245,7 +245,7 @@ impl Inbox {
         let (mut pushed, mut has_events) = (false, false);
         for ((message, routed), seqs) in messages.iter().zip(routed).zip(stored) {
             let Some(seqs) = seqs else { continue };
-            has_events |= !routed.events.is_empty();
+            has_events |= routed.notifies_apps;
             for RoutedEvent { job, lane, .. } in routed.events.into_iter().filter(|one| one.held) {
                 self.queue.push(Delivery::Event(job), &lane, None, None);
                 pushed = true;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::{
-    accounts::Accounts, context::Context, error::Result, store::DeletedBatch, tasks::Tasks, time::Timestamp,
+    accounts::Accounts, context::Context, error::Result, model::app_event::socket_wait, store::DeletedBatch,
+    tasks::Tasks, time::Timestamp,
 };
 
 /// Time between two rounds.
@@ -89,6 +90,7 @@ pub(crate) async fn forget(ctx: &Context, tasks: &Tasks, ages: Ages) -> Result<F
                     };
                     let app_calls = tx.app_calls().delete_before(ages.traces, BATCH_SIZE).await?;
                     let app_events = tx.app_events().delete_before(ages.traces, BATCH_SIZE).await?;
+                    let unheard = tx.app_events().expire(now - socket_wait(), now, BATCH_SIZE).await?;
                     let codes = tx.app_codes().delete_before(now - CODE_RETENTION, BATCH_SIZE).await?;
                     let usage = tx.ai().delete_usage_before(usage_day, BATCH_SIZE).await?;
                     let gone = Forgotten {
@@ -97,7 +99,7 @@ pub(crate) async fn forget(ctx: &Context, tasks: &Tasks, ages: Ages) -> Result<F
                         app_calls,
                         app_events,
                     };
-                    Ok(((traces.last, messages.last), gone, codes.max(usage)))
+                    Ok(((traces.last, messages.last), gone, codes.max(usage).max(unheard)))
                 })
             })
             .await?;

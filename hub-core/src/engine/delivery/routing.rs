@@ -58,7 +58,9 @@ impl BatchContext {
 /// A message that was routed, kept until its commit.
 pub(super) struct Routed {
     pub content: Arc<Content>,
-    /// The events of the message for apps: their deliveries, and the lanes of those that this node holds in memory.
+    /// Whether an app gets an event for it.
+    pub notifies_apps: bool,
+    /// The deliveries of its events to the webhooks of apps.
     pub events: Vec<RoutedEvent>,
     /// Channels that the message was routed to, whether they took it or not.
     pub channels: Vec<RoutedChannel>,
@@ -149,7 +151,12 @@ impl Router {
             sent_at: message.sent_at,
             created_at: now,
         };
-        let mut routed = Routed { content: Arc::clone(&content), events: Vec::new(), channels: Vec::new() };
+        let mut routed = Routed {
+            content: Arc::clone(&content),
+            notifies_apps: false,
+            events: Vec::new(),
+            channels: Vec::new(),
+        };
         if message.class != MessageClass::User {
             let trace =
                 (message.class == MessageClass::Quarantined).then(|| self.quarantine_trace(bot, id, now));
@@ -202,7 +209,8 @@ impl Router {
         }
         // Traces of apps have no channel, and follow those of the channels.
         let (mut apps, traces) = self.notify_apps(bot, channels, &content, now);
-        routed.events.extend(apps.iter_mut().map(|event| routed_event(bot, event, &mut claims)));
+        routed.events.extend(apps.iter_mut().filter_map(|event| routed_event(bot, event, &mut claims)));
+        routed.notifies_apps = !apps.is_empty();
         routes.extend(traces.into_iter().map(without_channel));
         let media = self.files_of(message);
         (AcceptMessage { row, contact: Some(contact), routes, media, apps }, routed)
@@ -361,17 +369,18 @@ impl Router {
     }
 }
 
-/// The delivery of an event, held in memory unless the event waits for a socket.
+/// The delivery of an event; `None` if the event waits for a socket.
 fn routed_event(
     bot: &BotWork,
     queued: &mut QueuedEvent,
     claims: &mut impl FnMut(SinkKey) -> bool,
-) -> RoutedEvent {
-    let held = queued.parked_until.is_none() && claims(SinkKey::App(queued.event.installation_id));
+) -> Option<RoutedEvent> {
+    let id = queued.delivery?;
+    let held = claims(SinkKey::App(queued.event.installation_id));
     queued.claim = if held { bot.lease.fence } else { 0 };
     let event = &queued.event;
     let job = EventJob {
-        id: queued.delivery,
+        id,
         trace_id: event.trace_id,
         bot_id: event.bot_id,
         installation_id: event.installation_id,
@@ -381,7 +390,7 @@ fn routed_event(
         attempts: 0,
         first_attempt: None,
     };
-    RoutedEvent { job, lane: queued.lane().into_owned(), held }
+    Some(RoutedEvent { job, lane: queued.lane().into_owned(), held })
 }
 
 /// A trace that belongs to no channel, on its way into the store.

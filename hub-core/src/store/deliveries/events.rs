@@ -100,8 +100,7 @@ macro_rules! event_backlog {
             "SELECT d.id, d.trace_id, d.event_id, e.installation_id, d.lane, d.state, d.attempts, d.due_at,
                 d.first_attempt_at
              FROM deliveries d JOIN app_events e ON e.id = d.event_id
-             WHERE d.bot_id = $1 AND d.claim <> $2
-                AND d.state IN ('pending', 'parked') AND (d.state = 'pending' OR d.due_at <= $3 OR d.due_at > $6)
+             WHERE d.bot_id = $1 AND d.claim <> $2 AND d.event_id IS NOT NULL AND (d.state = 'pending' OR d.due_at <= $3 OR d.due_at > $6)
                 AND e.installation_id NOT IN (",
             $full,
             ") ORDER BY d.id LIMIT $5"

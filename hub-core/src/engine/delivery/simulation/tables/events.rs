@@ -32,7 +32,7 @@ impl Tables {
     ) -> Delivery {
         let (event, app) = (&queued.event, &self.apps[&queued.event.installation_id]);
         let row = EventJobRow {
-            id: queued.delivery,
+            id: queued.delivery.expect("its app has a webhook"),
             trace_id: event.trace_id,
             event_id: event.id,
             installation_id: event.installation_id,

@@ -216,7 +216,7 @@ impl Tables {
             }
             for queued in &message.apps {
                 let delivery = self.app_delivery(queued, batch, message);
-                self.deliveries.insert(queued.delivery, delivery);
+                self.deliveries.extend(queued.delivery.map(|id| (id, delivery)));
             }
             stored.push(Some(seqs));
         }
