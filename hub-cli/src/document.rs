@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::screen;
 
-/// What the name of a field with a cause has after the name of its sentence.
+/// The end of the name of a field with a cause, after the name of its sentence.
 const OF_CAUSE: &str = "_cause";
 
 /// A field as text; empty when it is absent. A sentence that states a cause is rendered from the values of the cause,

@@ -1,4 +1,4 @@
-//! What works through the nouns by itself: the delivery pipeline, the iLink gateway, backups and upkeep.
+//! Work that runs by itself, through the nouns: the delivery pipeline, the iLink gateway, backups and upkeep.
 
 pub mod backup;
 pub mod delivery;

@@ -107,15 +107,30 @@ pub(super) fn insert(rows: &str) -> String {
     )
 }
 
+/// The lane of an event of this table, as [`QueuedEvent::lane`] has it.
+macro_rules! lane {
+    ($event:literal) => {
+        concat!(
+            "CASE WHEN ",
+            $event,
+            ".peer = '' THEN ",
+            $event,
+            ".installation_id ELSE ",
+            $event,
+            ".peer END"
+        )
+    };
+}
+
 /// Stores the deliveries of the events that were stored out of these rows; `stored` has the ids of those.
 pub(super) fn insert_deliveries(rows: &str, stored: &str) -> String {
     format!(
         "INSERT INTO deliveries (id, message_id, bot_id, trace_id, event_id, sink, lane, seq, state, attempts, due_at,
             claim, created_at)
-         SELECT x.delivery, x.message_id, x.bot_id, x.trace_id, x.id, 'app',
-            CASE WHEN x.peer = '' THEN x.installation_id ELSE x.peer END, 1, 'pending', 0, x.created_at, x.claim,
-            x.created_at
-         FROM {rows} JOIN {stored} AS stored ON stored.id = x.id WHERE x.delivery IS NOT NULL"
+         SELECT x.delivery, x.message_id, x.bot_id, x.trace_id, x.id, 'app', {}, 1, 'pending', 0, x.created_at,
+            x.claim, x.created_at
+         FROM {rows} JOIN {stored} AS stored ON stored.id = x.id WHERE x.delivery IS NOT NULL",
+        lane!("x")
     )
 }
 
@@ -125,8 +140,9 @@ macro_rules! queue {
         concat!(
             "INSERT INTO deliveries (id, message_id, bot_id, trace_id, event_id, sink, lane, seq, state, attempts, due_at,
                 claim, created_at)
-             SELECT 'dlv_' || substr(e.id, 5), m.id, e.bot_id, e.trace_id, e.id, 'app',
-                CASE WHEN e.peer = '' THEN e.installation_id ELSE e.peer END, 1, 'pending', 0, $2, 0, e.created_at
+             SELECT 'dlv_' || substr(e.id, 5), m.id, e.bot_id, e.trace_id, e.id, 'app', ",
+            lane!("e"),
+            ", 1, 'pending', 0, $2, 0, e.created_at
              FROM app_events e LEFT JOIN messages m ON m.id = e.message_id
              WHERE e.state = 'pending' AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event_id = e.id) AND ",
             $($which),+

@@ -1,4 +1,4 @@
-//! What works with a whole hub: the demo, presets, replays and the hub for tests.
+//! Tools that work with a whole hub: the demo, presets, replays and the hub for tests.
 
 #[cfg(feature = "sim")]
 pub mod demo;

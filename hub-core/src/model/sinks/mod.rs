@@ -37,7 +37,7 @@ words! {
 }
 
 words! {
-    /// What a delivery goes to.
+    /// The kind of receiver of a delivery.
     #[derive(Hash, PartialOrd, Ord)]
     pub enum SinkKind {
         /// The webhook of a channel.

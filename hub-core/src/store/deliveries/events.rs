@@ -24,17 +24,17 @@ use crate::{
 #[derive(Debug, Clone, hub_macros::FromRow)]
 #[row(table = "deliveries")]
 pub struct EventJobRow {
-    /// Delivery.
+    /// Id of the delivery.
     pub id: DeliveryId,
     /// The trace of the event's cause.
     pub trace_id: Option<TraceId>,
-    /// The event.
+    /// The event to deliver.
     pub event_id: AppEventId,
-    /// The installation.
+    /// The installation that gets it.
     pub installation_id: InstallationId,
     /// Ordering key: deliveries to an installation with the same key keep their order.
     pub lane: String,
-    /// `pending` or `parked`.
+    /// State: `pending` or `parked`.
     pub state: DeliveryState,
     /// Attempts made, including those that ended without a request.
     pub attempts: i64,
@@ -47,11 +47,11 @@ pub struct EventJobRow {
 /// The outcome of one attempt to deliver an event, to be stored together with everything that follows from it.
 #[derive(Debug, Clone)]
 pub struct FinishedEvent {
-    /// The delivery.
+    /// Id of the delivery.
     pub id: DeliveryId,
     /// The lease under which it was attempted; nothing is stored when another node holds the bot.
     pub fence: i64,
-    /// New state.
+    /// State after the attempt.
     pub state: DeliveryState,
     /// Attempts made, this one included.
     pub attempts: i64,
@@ -69,7 +69,7 @@ pub struct FinishedEvent {
     pub attempt: Option<EventAttempt>,
     /// Change of the trace, if the event has one.
     pub trace: Option<TraceUpdate>,
-    /// Replies to people.
+    /// Replies to the person of the event.
     pub replies: Vec<NewOutbound>,
     /// The app whose webhook asked for no further events, and the URL of that webhook.
     pub gone: Option<(AppId, String)>,
@@ -93,7 +93,7 @@ impl FinishedEvent {
     }
 }
 
-/// Statement of [`Deliveries::event_backlog`].
+/// The statement of [`Deliveries::event_backlog`], with the list of the sinks in `$4`.
 macro_rules! event_backlog {
     ($full:literal) => {
         concat!(

@@ -85,7 +85,7 @@ impl<'a> Policy<'a> {
     }
 }
 
-/// What follows from the outcome of an attempt.
+/// The consequences of an attempt for its delivery and its trace.
 struct Judged {
     after: After,
     /// Status of the trace.

@@ -52,9 +52,12 @@ impl SentEvent {
     /// An attempt in which the hub itself failed. It counts, so that an event that always fails ends.
     pub(in crate::engine::delivery) fn panicked() -> Self {
         let summary = Cause::InternalError.to_string();
-        let outcome = Outcome::Failure { summary, permanent: false };
-        let concluded = Concluded { outcome, replies: Vec::new(), steps: Vec::new() };
-        Self { concluded, status: None, body: String::new(), took: Duration::ZERO, _room: None }
+        Self::unanswered(Outcome::Failure { summary, permanent: false }, Vec::new(), Duration::ZERO)
+    }
+
+    fn unanswered(outcome: Outcome, steps: Vec<Step>, took: Duration) -> Self {
+        let concluded = Concluded { outcome, replies: Vec::new(), steps };
+        Self { concluded, status: None, body: String::new(), took, _room: None }
     }
 }
 
@@ -70,13 +73,12 @@ pub(in crate::engine::delivery) async fn send(ctx: &WorkContext, event: &mut Due
         Ok(receipt) => concluded(ctx, event, &receipt, started, took).await,
         Err(outcome) => {
             let steps = match &outcome {
-                Outcome::Waits { .. } => Vec::new(),
-                outcome => {
-                    vec![response_step(event, None, "", summary_of(outcome), (started, ctx.store.now()))]
+                Outcome::Failure { summary, .. } => {
+                    vec![response_step(event, None, "", Some(summary), (started, ctx.store.now()))]
                 }
+                _ => Vec::new(),
             };
-            let concluded = Concluded { outcome, replies: Vec::new(), steps };
-            SentEvent { concluded, took, ..SentEvent::panicked() }
+            SentEvent::unanswered(outcome, steps, took)
         }
     }
 }
@@ -96,13 +98,6 @@ fn blocked(event: &DueEvent, now: Timestamp) -> Option<Outcome> {
         return Some(Outcome::Waits { cause: Cause::WaitsForSocket, recheck: until.since(now) });
     }
     Some(permanent(Cause::NoSocket))
-}
-
-fn summary_of(outcome: &Outcome) -> Option<&str> {
-    match outcome {
-        Outcome::Failure { summary, .. } => Some(summary),
-        _ => None,
-    }
 }
 
 /// Sends the request; fails with a line about what went wrong.

@@ -68,7 +68,7 @@ pub struct Delivery {
     stored: Stored,
 }
 
-/// What else is stored of a delivery.
+/// The other columns of a delivery.
 #[derive(Debug)]
 enum Stored {
     Message(Box<JobRow>),
