@@ -153,6 +153,8 @@ async fn events_without_a_connected_app_are_queued_in_order() {
     scene.stage.say("too late");
     scene.logged(AppEventState::Pending, 1).await;
     scene.stage.world.jump(hub_core::apps::sockets::socket_wait()).await;
+    // What is too old is looked for every ten minutes, and a round may have begun before the jump.
+    scene.stage.world.jump(Duration::from_secs(11 * 60)).await;
     let failed = scene.logged(AppEventState::Failed, 1).await;
     assert!(failed[0].error.as_deref().unwrap().contains("no socket"), "{failed:?}");
     let mut client = scene.connect("").await;
